@@ -1,0 +1,1 @@
+"""Kubernetes objects as the scheduler reads them: plain data and the arithmetic Kubernetes defines on it."""
