@@ -187,7 +187,7 @@ def covered(taint: Taint, toleration: Toleration) -> bool:
         return True
     if toleration.operator == "Equal":
         return toleration.value == taint.value
-    if not (toleration.value.isdigit() and taint.value.isdigit()):
+    if not all(text.isdigit() and str(int(text)) == text for text in (toleration.value, taint.value)):
         return False
     less = int(taint.value) < int(toleration.value)
     return less if toleration.operator == "Lt" else int(taint.value) > int(toleration.value)

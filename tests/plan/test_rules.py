@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,6 +90,19 @@ def test_a_cordon_needs_its_own_toleration() -> None:
 def test_no_toleration_makes_a_dead_node_usable() -> None:
     classes = Classes([Node("n0", {}, ready=False)])
     assert mask(classes, Rules(tolerations=(Toleration("", "Exists"),))) == [False]
+
+
+@pytest.mark.parametrize(
+    ("operator", "bound", "admitted"),
+    [
+        *(("Lt", "6", True), ("Lt", "5", False), ("Gt", "4", True), ("Gt", "5", False), ("Gt", "-1", True)),
+        *(("Lt", "06", False), ("Lt", "+6", False), ("Gt", "-0", False), ("Lt", "", False)),
+    ],
+)
+def test_numeric_tolerations_take_plain_integers_only(operator: str, bound: str, admitted: bool) -> None:
+    classes = Classes([Node("n0", {}, taints=(Taint("sla", "5"),))])
+    toleration = Toleration("sla", operator, bound)  # type: ignore[arg-type]
+    assert mask(classes, Rules(tolerations=(toleration,))) == [admitted]
 
 
 def test_all_volumes_must_agree() -> None:
