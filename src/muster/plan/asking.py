@@ -24,7 +24,7 @@ class Asker:
 
     def __init__(self, state: "State") -> None:
         self.state = state
-        self.nobody = Tenants(state.ledger.nodes)
+        self.nobody = Tenants(state.classes)
         self.in_use: dict[Shape | None, int] = {}  # shapes asked for or held; None stands for anything special
 
     # Entries and kinds
@@ -148,7 +148,7 @@ class Asker:
                 continue
             want = Want(index, shape, need, role)
             if tenants.concerns(gang.namespace, role):
-                want.limits = tenants.limits(gang.namespace, role, self.state.forest, self.state.ledger.nodes)
+                want.limits = tenants.limits(gang.namespace, role)
             wants.append(want)
         return wants
 

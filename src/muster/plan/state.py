@@ -58,7 +58,7 @@ class State:
         self.forest = Forest(nodes, self.topology)
         self.classes = Classes(nodes)
         self.shapes = Shapes(self.ledger, self.classes)
-        self.tenants = Tenants(nodes)
+        self.tenants = Tenants(self.classes)
         self.present = Present(self.ledger)
         self.domains = DomainLedger(self.forest)
         self.asker = Asker(self)
