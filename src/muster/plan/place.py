@@ -137,7 +137,8 @@ def _within(slots: Ints, forest: Forest, scope: Scope) -> Ints:
 
 def _preferred(slots: Ints, want: Want, forest: Forest, scope: Scope) -> Ints:
     """The slots of the best-liked nodes that together suffice."""
-    assert want.shape.preference is not None
+    preference = want.shape.preference
+    assert preference is not None
     begin, end = forest.span(scope.depth, scope.domain)
     for score in np.unique(preference)[::-1].tolist():
         liked = np.where(preference >= score, slots, 0)
