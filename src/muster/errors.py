@@ -1,5 +1,12 @@
-"""The one exception whose message is meant for the person at the keyboard: one line, and no traceback."""
+"""The one exception that is meant for people: bad input, said in one line."""
 
 
 class UserError(Exception):
-    """Something the user gave cannot be used. The message says what, where, and how to put it right."""
+    """Something the user can fix. The message names what is wrong, where, and how to fix it.
+
+    The command prints it as one line without a traceback and exits with 2.
+    """
+
+    def __str__(self) -> str:
+        """The message on one line, whatever it was made from."""
+        return " ".join(super().__str__().split())
