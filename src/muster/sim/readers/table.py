@@ -1,4 +1,4 @@
-"""Comma-separated tables with a header: rows whose fields are parsed on demand and say where they are wrong."""
+"""Tables with commas and a header: rows whose fields are parsed on demand and say where they are wrong."""
 
 import csv
 import math
