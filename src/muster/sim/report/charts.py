@@ -1,4 +1,4 @@
-"""The charts beside the Gantt: how full, how long the queue, how long the waits, and policies against each other."""
+"""The charts beside the Gantt: how full, how long the queue, how long the waits, policies side by side."""
 
 from collections.abc import Sequence
 
@@ -9,12 +9,14 @@ from muster.sim.report.svg import Frame, line, nice_step, path, rect, text, time
 from muster.sim.series import Series
 from muster.sim.words import count
 
+WIDE, NARROW = 1080.0, 520.0
+
 _BUCKETS = (0.0, 60.0, 600.0, 3600.0, 6 * 3600.0, 86400.0, 7 * 86400.0)
 _NAMES = ("none", "to 1 min", "to 10 min", "to 1 h", "to 6 h", "to 1 d", "to 7 d", "longer")
 
 
-def utilisation(data: Series) -> str:
-    frame = Frame(float(data.edges[-1]), 1.0, height=180.0)
+def utilisation(data: Series, wide: float = WIDE) -> str:
+    frame = Frame(float(data.edges[-1]), 1.0, width=wide, height=180.0)
     return frame.svg(
         "share of the cluster in use over time",
         value_axis(frame, share=True),
@@ -23,11 +25,11 @@ def utilisation(data: Series) -> str:
     )
 
 
-def queue(data: Series, top: float = 0.0) -> str:
+def queue(data: Series, wide: float = WIDE, top: float = 0.0) -> str:
     """Jobs waiting; `top` lets several charts share one scale."""
     top = top or float(data.waiting.max())
     step = nice_step(max(top, 1.0), 4)
-    frame = Frame(float(data.edges[-1]), step * np.ceil(max(top, 1.0) / step), height=180.0)
+    frame = Frame(float(data.edges[-1]), step * np.ceil(max(top, 1.0) / step), width=wide, height=180.0)
     return frame.svg(
         "jobs waiting over time",
         value_axis(frame),
@@ -88,7 +90,7 @@ def _log(seconds: float) -> float:
 
 
 def _log_axis(frame: Frame) -> str:
-    marks = (
+    marks: tuple[tuple[int, str], ...] = (
         (0, "0"),
         (10, "10 s"),
         (60, "1 min"),

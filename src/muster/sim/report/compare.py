@@ -8,7 +8,7 @@ from muster.sim.metrics import Metrics, measure, waits
 from muster.sim.outcome import History
 from muster.sim.report import charts
 from muster.sim.report.page import cell, document, key, machine, section, table
-from muster.sim.series import series, span
+from muster.sim.series import Series, series, span
 from muster.sim.words import count, duration, percent, ratio
 
 _STEPS = 360
@@ -46,7 +46,7 @@ def columns(figures: Sequence[Metrics]) -> list[Column]:
 
 
 def best(column: Column, figures: Sequence[Metrics]) -> set[int]:
-    """Which rows are best, by what is written; none where all are the same, or where a policy left jobs out."""
+    """Which rows are best, by what is written; none where all are the same or jobs were left out."""
     written = [column.write(column.value(each)) for each in figures]
     if not column.better or len(set(written)) == 1:
         return set()
@@ -62,7 +62,7 @@ def compare_page(histories: Sequence[History], nodes: Sequence[Node]) -> str:
     data = [series(history, _STEPS, between) for history in histories]
     top = max(float(each.waiting.max()) for each in data)
     panels = [
-        section(history.policy, "in use, and jobs waiting", charts.utilisation(each), charts.queue(each, top))
+        section(history.policy, "in use, and jobs waiting", *_panel(each, top))
         for history, each in zip(histories, data, strict=True)
     ]
     under = f"{count(len(first.outcomes))} jobs on {machine(first, nodes)}"
@@ -90,6 +90,10 @@ def _table(histories: Sequence[History]) -> str:
         for index, each in enumerate(figures)
     ]
     return table(("policy", *(column.name for column in shown)), rows)
+
+
+def _panel(data: Series, top: float) -> tuple[str, str]:
+    return charts.utilisation(data, charts.NARROW), charts.queue(data, charts.NARROW, top)
 
 
 def _curves(histories: Sequence[History]) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Who held what when: each job a box while there are few enough to see, a map of how busy it was beyond that."""
+"""Who held what when: each job a box while they are few enough to see, a map of how busy beyond that."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ def is_map(slots: Slots) -> bool:
 
 def _frame(slots: Slots, between: tuple[float, float]) -> Frame:
     height = min(640.0, max(220.0, 40.0 + slots.count * 10.0))
-    return Frame(between[1] - between[0], float(max(1, slots.count)), height=height, left=92.0)
+    return Frame(between[1] - between[0], float(max(1, slots.count)), height=height)
 
 
 def _boxes(frame: Frame, history: History, slots: Slots, begin: float) -> str:
@@ -68,7 +68,7 @@ def _title(outcome: Outcome, slots: int) -> str:
 
 def _map(frame: Frame, history: History, slots: Slots, between: tuple[float, float]) -> str:
     """Columns of time by rows of slots, shaded by how much of each cell was held; one path per shade."""
-    rows = min(_ROWS, slots.count)
+    rows = -(-slots.count // -(-slots.count // _ROWS))
     grid = np.zeros((rows, _COLUMNS))
     in_columns, in_rows = _COLUMNS / (between[1] - between[0]), rows / slots.count
     for outcome, ranges in zip(history.outcomes, slots.held, strict=True):
@@ -103,8 +103,8 @@ def _shade(frame: Frame, shades: "np.ndarray[tuple[int, int], np.dtype[np.int_]]
         starts, ends = np.flatnonzero(np.diff(same) == 1), np.flatnonzero(np.diff(same) == -1)
         y = frame.height - frame.bottom - (row + 1) * high
         cells += [
-            f"M{frame.left + start * wide:.1f} {y:.1f}h{(end - start) * wide:.1f}v{high:.1f}h{(start - end) * wide:.1f}z"
-            for start, end in zip(starts, ends, strict=True)
+            f"M{frame.left + start * wide:.1f} {y:.1f}h{length * wide:.1f}v{high:.1f}h{-length * wide:.1f}z"
+            for start, length in zip(starts, ends - starts, strict=True)
         ]
     return f'<path d="{"".join(cells)}" class="heat s{shade}"/>' if cells else ""
 

@@ -111,7 +111,9 @@ def _tiles(figures: Metrics) -> str:
 
 def _gantt_section(history: History, slots: Slots, drawing: str) -> str:
     if is_map(slots):
-        return section("Who held what", "too many jobs to draw each: the darker, the fuller", drawing)
+        return section(
+            "Who held what", "too many jobs to draw each: the stronger the colour, the fuller", drawing
+        )
     legend = [("started in queue order", "--job")]
     if any(outcome.backfilled for outcome in history.outcomes):
         legend.append(("backfilled", "--back"))

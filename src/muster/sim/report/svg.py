@@ -10,7 +10,7 @@ from muster.sim.words import duration
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)
 _DAYS = (2, 5, 7, 14, 30, 60, 90, 180, 365, 730)
 _TIME_STEPS = (*_STEPS, *(days * 86400 for days in _DAYS))
-_TICKS = 9
+_TICK_ROOM = 100.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Frame:
     y_end: float
     width: float = 1080.0
     height: float = 220.0
-    left: float = 64.0
+    left: float = 92.0
     right: float = 12.0
     top: float = 12.0
     bottom: float = 28.0
@@ -62,7 +62,8 @@ def line(x1: float, y1: float, x2: float, y2: float, kind: str = "grid") -> str:
 
 def time_axis(frame: Frame) -> str:
     """Ticks at round times since the first submission, with light lines up through the chart."""
-    step = next((step for step in _TIME_STEPS if frame.x_end / step <= _TICKS), frame.x_end / _TICKS)
+    most = (frame.width - frame.left) / _TICK_ROOM
+    step = next((step for step in _TIME_STEPS if frame.x_end / step <= most), frame.x_end / most)
     parts = []
     for index in range(int(frame.x_end / step) + 1):
         x = frame.x(index * step)
