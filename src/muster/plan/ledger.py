@@ -21,7 +21,9 @@ class Ledger:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = list(nodes)
         self.index = {node.name: i for i, node in enumerate(nodes)}
-        self.resources = {name: row for row, name in enumerate(sorted({r for n in nodes for r in n.capacity}))}
+        self.resources = {
+            name: row for row, name in enumerate(sorted({r for n in nodes for r in n.capacity}))
+        }
         self.capacity = np.zeros((len(self.resources), len(nodes)), dtype=np.int64)
         for i, node in enumerate(nodes):
             for name, amount in node.capacity.items():

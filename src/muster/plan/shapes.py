@@ -25,7 +25,9 @@ class Shape:
 
     __slots__ = ("allowed", "cursor", "id", "impossible", "ledger", "request", "rules", "slots", "total")
 
-    def __init__(self, number: int, ledger: Ledger, resources: Resources, rules: Rules, allowed: Bools | None) -> None:
+    def __init__(
+        self, number: int, ledger: Ledger, resources: Resources, rules: Rules, allowed: Bools | None
+    ) -> None:
         self.id = number
         self.ledger = ledger
         self.rules = rules

@@ -43,7 +43,15 @@ def write_jobs(history: History, slots: Slots, path: Path) -> None:
 
 
 def write_summary(history: History, path: Path) -> None:
-    summary = {
+    path.write_text(json.dumps(_summary(history), indent=2) + "\n")
+
+
+def write_comparison(histories: Sequence[History], path: Path) -> None:
+    path.write_text(json.dumps([_summary(history) for history in histories], indent=2) + "\n")
+
+
+def _summary(history: History) -> dict[str, object]:
+    return {
         "workload": history.workload.name,
         "tie_break": history.tie_break,
         "capacity": history.capacity,
@@ -55,7 +63,6 @@ def write_summary(history: History, path: Path) -> None:
         "actions": history.actions,
         "seconds": history.seconds,
     }
-    path.write_text(json.dumps(summary, indent=2) + "\n")
 
 
 def write(history: History, nodes: Sequence[Node], folder: Path) -> Slots:
