@@ -78,7 +78,7 @@ def _asked(args: argparse.Namespace) -> tuple[str, list[str]]:
         raise UserError(f"give one trace; {args.words[1]!r} is one too many")
     if not comparing and args.words[0] == _COMPARE:
         raise UserError("compare what? give a trace: muster sim compare TRACE --policies A,B,C")
-    if comparing and args.policy or not comparing and args.policies:
+    if (comparing and args.policy) or (not comparing and args.policies):
         raise UserError("one run takes --policy P; compare takes --policies A,B,C")
     named = (args.policies or "fcfs,easy,conservative") if comparing else (args.policy or "easy")
     policies = list(dict.fromkeys(name.strip() for name in named.split(","))) if comparing else [named]
