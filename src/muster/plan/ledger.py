@@ -20,10 +20,16 @@ COMPACT_AFTER = 4096
 class Ledger:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = list(nodes)
+<<<<<<< HEAD
         self.index = {node.name: i for i, node in enumerate(nodes)}
         self.resources = {
             name: row for row, name in enumerate(sorted({r for n in nodes for r in n.capacity}))
         }
+=======
+        self.names = [node.name for node in nodes]
+        self.index = {name: i for i, name in enumerate(self.names)}
+        self.resources = {name: row for row, name in enumerate(sorted({r for n in nodes for r in n.capacity}))}
+>>>>>>> main
         self.capacity = np.zeros((len(self.resources), len(nodes)), dtype=np.int64)
         for i, node in enumerate(nodes):
             for name, amount in node.capacity.items():
@@ -33,6 +39,7 @@ class Ledger:
         self.forgotten = 0  # changes dropped from the front of the list
         self.log: list[tuple[Ints, Iterable[tuple[int, int]], Ints]] = []
         self.trials = 0
+        self.overdrawn = False  # someone else bound more to a node than it has
 
     @property
     def now(self) -> int:
@@ -83,3 +90,12 @@ class Ledger:
         self.trials -= 1
         if not self.trials:
             self.log.clear()
+
+    def resize(self, index: int, node: Node) -> None:
+        """The same node with other amounts of the same resources."""
+        for name, row in self.resources.items():
+            more = node.capacity.get(name, 0) - int(self.capacity[row, index])
+            self.capacity[row, index] += more
+            self.free[row, index] += more
+        self.nodes[index] = node
+        self.note(np.array([index]))
