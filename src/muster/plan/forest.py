@@ -38,9 +38,7 @@ class Forest:
         for depth, key in enumerate(topology.levels):
             heads = [i for i, p in enumerate(paths) if i == 0 or p[: depth + 1] != paths[i - 1][: depth + 1]]
             starts = np.array(heads, dtype=np.int64)
-            self.levels.append(
-                Level(key, ["/".join(paths[i][: depth + 1]) for i in heads], starts, self.size)
-            )
+            self.levels.append(Level(key, ["/".join(paths[i][: depth + 1]) for i in heads], starts, self.size))
 
     def span(self, depth: int, domain: int) -> tuple[int, int]:
         """The run of nodes of a domain; depth -1 is the whole cluster."""

@@ -20,16 +20,9 @@ COMPACT_AFTER = 4096
 class Ledger:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = list(nodes)
-<<<<<<< HEAD
-        self.index = {node.name: i for i, node in enumerate(nodes)}
-        self.resources = {
-            name: row for row, name in enumerate(sorted({r for n in nodes for r in n.capacity}))
-        }
-=======
         self.names = [node.name for node in nodes]
         self.index = {name: i for i, name in enumerate(self.names)}
         self.resources = {name: row for row, name in enumerate(sorted({r for n in nodes for r in n.capacity}))}
->>>>>>> main
         self.capacity = np.zeros((len(self.resources), len(nodes)), dtype=np.int64)
         for i, node in enumerate(nodes):
             for name, amount in node.capacity.items():

@@ -44,9 +44,7 @@ def tightest(room: Ints, need: int) -> Ints:
     return fitting[np.argmin(room[fitting])][None]
 
 
-def close_together(
-    forest: Forest, slots: Ints, need: int, depth: int = -1, domain: int = 0
-) -> tuple[Ints, Ints]:
+def close_together(forest: Forest, slots: Ints, need: int, depth: int = -1, domain: int = 0) -> tuple[Ints, Ints]:
     """Nodes for `need` members inside one domain (depth -1: the whole cluster), which must hold them.
 
     They lie in the smallest domain that holds them all, the tightest of that level. Nodes come in order.
