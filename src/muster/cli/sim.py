@@ -59,9 +59,9 @@ def run(args: argparse.Namespace) -> int:
     histories = [_simulate(args, workload, cluster, policy) for policy in policies]
     console = Console()
     if args.words[0] == _COMPARE:
-        console.print(simtables.comparison(histories, cluster.nodes))
+        console.print(simtables.comparison(histories, cluster.nodes, console.width))
     else:
-        console.print(simtables.run_result(histories[0], cluster.nodes))
+        console.print(simtables.run_result(histories[0], cluster.nodes, console.width))
     if workload.skipped:
         console.print(
             f"{len(workload.skipped)} records left out; the first: {workload.skipped[0]}", style="yellow"
@@ -110,15 +110,20 @@ def _simulate(args: argparse.Namespace, workload: Workload, cluster: Cluster, po
 
 
 def _write(args: argparse.Namespace, histories: Sequence[History], cluster: Cluster) -> Path:
-    """One run into the folder itself; several into a folder each, and the comparison beside them."""
     folder: Path = args.out
     if args.words[0] != _COMPARE:
         return write_run(histories[0], cluster, folder)
+    return write_comparison(histories, cluster, folder)
+
+
+def write_comparison(histories: Sequence[History], cluster: Cluster, folder: Path) -> Path:
+    """A folder for each run, and the comparison beside them; hands back the page's path."""
     for history in histories:
         write_run(history, cluster, folder / history.policy.replace(":", "-"))
     outputs.write_comparison(histories, folder / "compare.json")
-    (folder / "compare.html").write_text(compare_page(histories, cluster.nodes))
-    return folder / "compare.html"
+    page = folder / "compare.html"
+    page.write_text(compare_page(histories, cluster.nodes))
+    return page
 
 
 def write_run(history: History, cluster: Cluster, folder: Path) -> Path:

@@ -15,18 +15,19 @@ from muster.sim.series import series, span
 from muster.sim.words import count, duration, percent, ratio
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
-_WIDTH = 64
+_LABELS = 44
+_NARROWEST, _WIDEST = 20, 72
 _REASONS = 5
 
 
-def run_result(history: History, nodes: Sequence[Node]) -> RenderableType:
+def run_result(history: History, nodes: Sequence[Node], width: int) -> RenderableType:
     """One run: the spreads, the totals, how full and how long the queue over time, what never started."""
     figures = measure(history)
     parts: list[RenderableType] = [
         _title(history, nodes, f" under {history.policy}"),
         _spreads(figures),
         _totals(figures),
-        _charts([history]),
+        _charts([history], width),
     ]
     parts += [
         Text(f"never started: {count(n)} x {reason}", "red") for reason, n in reasons(history)[:_REASONS]
@@ -34,14 +35,15 @@ def run_result(history: History, nodes: Sequence[Node]) -> RenderableType:
     return Group(*parts)
 
 
-def comparison(histories: Sequence[History], nodes: Sequence[Node]) -> RenderableType:
+def comparison(histories: Sequence[History], nodes: Sequence[Node], width: int) -> RenderableType:
     """Several runs: one row each, the best of every column in bold, and one chart."""
     figures = [measure(history) for history in histories]
-    table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0))
-    table.add_column("policy")
-    shown = columns(figures)
+    table = Table(box=None, header_style="dim", padding=(0, 1, 0, 0))
+    table.add_column("policy", no_wrap=True)
+    same = all(each.goodput == each.utilisation for each in figures)
+    shown = [column for column in columns(figures) if not (same and column.name == "goodput")]
     for column in shown:
-        table.add_column(column.name, justify="right")
+        table.add_column(column.name, justify="right", no_wrap=True)
     winners = [best(column, figures) for column in shown]
     for row, each in enumerate(figures):
         cells = [
@@ -49,7 +51,7 @@ def comparison(histories: Sequence[History], nodes: Sequence[Node]) -> Renderabl
             for column, wins in zip(shown, winners, strict=True)
         ]
         table.add_row(each.policy, *cells)
-    return Group(_title(histories[0], nodes), table, _charts(histories))
+    return Group(_title(histories[0], nodes), table, _charts(histories, width))
 
 
 def spark(values: Numbers, top: float) -> str:
@@ -94,10 +96,11 @@ def _totals(figures: Metrics) -> Table:
     return table
 
 
-def _charts(histories: Sequence[History]) -> Table:
+def _charts(histories: Sequence[History], width: int) -> Table:
     """How full (of the whole) and how long the queue (of the longest seen) over time, on one axis."""
     between = span(histories)
-    data = [series(history, _WIDTH, between) for history in histories]
+    steps = min(_WIDEST, max(_NARROWEST, width - _LABELS))
+    data = [series(history, steps, between) for history in histories]
     longest = max(float(each.waiting.max()) for each in data)
     table = Table.grid(padding=(0, 2, 0, 0))
     for history, each in zip(histories, data, strict=True):
@@ -107,5 +110,5 @@ def _charts(histories: Sequence[History]) -> Table:
         )
         queue = Text(spark(each.waiting, longest), "magenta")
         table.add_row("", Text("waiting", "dim"), queue, Text(f"of {count(longest)} jobs", "dim"))
-    table.add_row("", "", Text(f"0{duration(between[1] - between[0]):>{_WIDTH - 1}}", "dim"), "")
+    table.add_row("", "", Text(f"0{duration(between[1] - between[0]):>{steps - 1}}", "dim"), "")
     return table

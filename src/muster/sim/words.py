@@ -4,7 +4,7 @@ _SCALES = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
 
 def duration(seconds: float) -> str:
-    """`45 s`, `12 min`, `3.4 h`, `12.1 d`: in the largest unit that gives at least 1."""
+    """`45 s`, `12 min`, `3.4 h`, `12 d`: in the largest unit that gives at least 1."""
     for length, word in _SCALES:
         if seconds >= length:
             return f"{_short(seconds / length)} {word}"
@@ -24,4 +24,4 @@ def ratio(number: float) -> str:
 
 
 def _short(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0") if value < 100 else f"{value:,.0f}"
+    return f"{value:.1f}".removesuffix(".0") if value < 9.95 else f"{value:,.0f}"

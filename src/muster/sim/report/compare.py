@@ -31,17 +31,17 @@ COLUMNS: tuple[Column, ...] = (
     Column("p99", lambda m: m.wait.p99, duration),
     Column("max", lambda m: m.wait.max, duration),
     Column("slowdown", lambda m: m.slowdown.mean, ratio),
-    Column("utilisation", lambda m: m.utilisation, percent, 1),
+    Column("in use", lambda m: m.utilisation, percent, 1),
     Column("goodput", lambda m: m.goodput, percent, 1),
     Column("makespan", lambda m: m.makespan, duration),
-    Column("missed deadlines", lambda m: m.missed_deadlines, count),
-    Column("never started", lambda m: m.never_started, count),
+    Column("missed", lambda m: m.missed_deadlines, count),
+    Column("never ran", lambda m: m.never_started, count),
 )
 
 
 def columns(figures: Sequence[Metrics]) -> list[Column]:
     """The columns worth showing: those about failures only where there were any."""
-    rare = {"missed deadlines": lambda m: m.deadlines, "never started": lambda m: m.never_started}
+    rare = {"missed": lambda m: m.deadlines, "never ran": lambda m: m.never_started}
     return [c for c in COLUMNS if c.name not in rare or any(rare[c.name](m) for m in figures)]
 
 
@@ -69,7 +69,7 @@ def compare_page(histories: Sequence[History], nodes: Sequence[Node]) -> str:
     return document(
         f"{first.workload.name}: {len(histories)} policies",
         under,
-        section("Figures", "best in green", _table(histories)),
+        section("Figures", "best in green; missed: deadlines", _table(histories)),
         section("Waits", "share of jobs that had started after so long a wait", *_curves(histories)),
         f'<div class="pair">{"".join(panels)}</div>',
     )
