@@ -14,20 +14,17 @@ MOST_BOXES = 4000
 _COLUMNS = 240
 _ROWS = 64
 _SHADES = 8
-_LABEL_ROOM = (46.0, 13.0)
+_LETTER, _LINE = 5.8, 13.0
 _TINTS = 4
 
 
 def gantt(history: History, slots: Slots, nodes: Sequence[Node], between: tuple[float, float]) -> str:
     frame = _frame(slots, between)
-    boxes = sum(len(ranges) for ranges in slots.held)
-    drawn = (
-        _boxes(frame, history, slots, between[0])
-        if boxes <= MOST_BOXES
-        else _map(frame, history, slots, between)
-    )
+    lines = _node_lines(frame, slots, nodes)
     label = f"{history.policy}: what each of {len(history.outcomes)} jobs held over time"
-    return frame.svg(label, time_axis(frame), drawn, _node_lines(frame, slots, nodes))
+    if is_map(slots):
+        return frame.svg(label, time_axis(frame), _map(frame, history, slots, between), lines)
+    return frame.svg(label, time_axis(frame), _boxes(frame, history, slots, between[0], lines))
 
 
 def is_map(slots: Slots) -> bool:
@@ -40,23 +37,29 @@ def _frame(slots: Slots, between: tuple[float, float]) -> Frame:
     return Frame(between[1] - between[0], float(max(1, slots.count)), height=height)
 
 
-def _boxes(frame: Frame, history: History, slots: Slots, begin: float) -> str:
-    parts = []
+def _boxes(frame: Frame, history: History, slots: Slots, begin: float, lines: str) -> str:
+    boxes, names = [], []
     for index, (outcome, ranges) in enumerate(zip(history.outcomes, slots.held, strict=True)):
+        kind = f"{'back' if outcome.backfilled else 'job'} t{index % _TINTS}"
         title = _title(outcome, slots.asked(outcome)) if ranges else ""
-        for low, high in ranges:
-            parts.append(_box(frame, outcome, (low, high), index, begin, title))
-    return "".join(parts)
+        for held in ranges:
+            place = _place(frame, outcome, held, begin)
+            boxes.append(rect(*place, kind, title))
+            names.append(_name(outcome.job.id, *place))
+    return "".join(boxes) + lines + "".join(names)
 
 
-def _box(frame: Frame, outcome: Outcome, held: Range, index: int, begin: float, title: str) -> str:
+def _place(frame: Frame, outcome: Outcome, held: Range, begin: float) -> tuple[float, float, float, float]:
     x, end = frame.x((outcome.started or 0.0) - begin), frame.x((outcome.finished or 0.0) - begin)
     y, bottom = frame.y(held[1]), frame.y(held[0])
-    kind = f"{'back' if outcome.backfilled else 'job'} t{index % _TINTS}"
-    box = rect(x, y, max(0.6, round(end - x, 2)), max(0.6, round(bottom - y, 2)), kind, title)
-    if end - x < _LABEL_ROOM[0] or bottom - y < _LABEL_ROOM[1]:
-        return box
-    return box + text((x + end) / 2, (y + bottom) / 2 + 4, outcome.job.id[:8], "name")
+    return x, y, max(0.6, round(end - x, 2)), max(0.6, round(bottom - y, 2))
+
+
+def _name(identity: str, x: float, y: float, width: float, height: float) -> str:
+    """The job's name where the box has room for it."""
+    if width < len(identity) * _LETTER + 4 or height < _LINE:
+        return ""
+    return text(x + width / 2, y + height / 2 + 4, identity, "name")
 
 
 def _title(outcome: Outcome, slots: int) -> str:
