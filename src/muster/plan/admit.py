@@ -12,7 +12,7 @@ from muster.model.gang import Reservation
 from muster.plan.actions import Plan, Reserve
 from muster.plan.hold import hold_for
 from muster.plan.nodewise import Nodewise
-from muster.plan.place import Part
+from muster.plan.room import Part
 from muster.plan.profile import NEVER
 from muster.plan.start import start
 from muster.plan.state import State
@@ -164,27 +164,26 @@ class Pass:
         policy = self.state.policy
         self.state.held = None
         scan = Heads(self.state.queue.open_kinds())
-        for entry in scan:
-            if entry.length >= self.too_long.get(id(entry.kind), NEVER):
-                continue
+        for entry in scan if self.promises_left() or not policy.passing else ():
             if self.consider(entry):
                 continue
             if not policy.passing:
                 return
             if not self.promises_left():
-                if policy.scan is not None:
-                    break
-                if id(entry.kind) not in self.too_long:
-                    scan.close()
-        else:
-            return
-        self.backfill(scan.rest())
+                break
+        self.backfill([kind for kind in scan.rest() if self.may_fit(kind)])
 
     def backfill(self, kinds: list[Kind]) -> None:
-        """Those that may pass, in an order of their own."""
+        """No promise is left to give: those that fit beside the ones given, perhaps in an order of their own."""
         order = self.state.policy.scan
-        assert order is not None
-        entries = [entry for kind in kinds if self.may_fit(kind) for entry in kind.entries if entry.promised is None]
+        scan = Heads(kinds)
+        if order is None:
+            for entry in scan:
+                if entry.length < self.too_long.get(id(entry.kind), NEVER) and entry.promised is None:
+                    if not self.start_if_fits(entry, promised=False) and id(entry.kind) not in self.too_long:
+                        scan.close()
+            return
+        entries = [entry for kind in kinds for entry in kind.entries if entry.promised is None]
         for entry in sorted(entries, key=lambda e: (order.key(e.gang, self.now), e.rank)):
             self.start_if_fits(entry, promised=False)
 

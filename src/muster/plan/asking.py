@@ -1,14 +1,16 @@
 """From a gang to what is asked of the cluster: shapes and numbers, its kind, and a place for it in any room."""
 
-from collections import Counter
 from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from muster.model.gang import Gang
 from muster.plan.holding import Holding
-from muster.plan.place import EVERYWHERE, Part, Scope, Want, place, place_in_one_domain
-from muster.plan.room import Future, Room
+from muster.plan.pick import close_together
+from muster.plan.place import EVERYWHERE, Scope, Want, place, place_in_one_domain
+from muster.plan.room import Future, Part, Room
 from muster.plan.shapes import Bools, Shape
 from muster.plan.tenants import Tenants
 from muster.plan.waiting import Ask, Entry, Kind, is_plain
@@ -22,8 +24,8 @@ class Asker:
 
     def __init__(self, state: "State") -> None:
         self.state = state
-        self.nobody = Tenants(state.ledger.nodes)
-        self.in_use: Counter[object] = Counter()  # shapes asked for or held; None stands for anything special
+        self.nobody = Tenants(state.classes)
+        self.in_use: dict[Shape | None, int] = {}  # shapes asked for or held; None stands for anything special
 
     # Entries and kinds
 
@@ -57,8 +59,10 @@ class Asker:
         """Keep score of what shapes are about: see `only_shape`."""
         for ask in asks:
             what = ask.shapes[0] if len(asks) == 1 and is_plain(ask) else None
-            self.in_use[what] += sign
-            if not self.in_use[what]:
+            users = self.in_use.get(what, 0) + sign
+            if users:
+                self.in_use[what] = users
+            else:
                 del self.in_use[what]
 
     def only_shape(self) -> Shape | None:
@@ -66,7 +70,7 @@ class Asker:
         if len(self.in_use) != 1:
             return None
         (only,) = self.in_use
-        return only if isinstance(only, Shape) else None
+        return only
 
     def judge(self, kind: Kind) -> None:
         """Would it fit if nothing else ran? If not, nobody of this kind is planned until the nodes change."""
@@ -75,7 +79,7 @@ class Asker:
         entry = kind.entries[0]
         if kind.single is not None:
             shape, need = kind.single
-            fits = int(shape.slots_in(self.state.ledger.capacity).sum()) >= need
+            fits = shape.most >= need
         else:
             fits = self._place(Future(self.state.ledger.capacity.copy()), entry, None, when_empty=True) is not None
         kind.hopeless = "" if fits else why_never(self.state, entry)
@@ -84,7 +88,24 @@ class Asker:
 
     def place(self, room: Room, entry: Entry, without: Bools | None) -> list[list[Part]] | None:
         """Every gang of the entry at its quorum, in a room that is left as it was."""
+        single = entry.kind.single
+        if single is not None:
+            shape, need = single
+            gang = entry.asks[0].gang
+            if shape.preference is None and not self.state.tenants.concerns(gang.namespace, gang.roles[0]):
+                return self._place_single(room, shape, need, without)
         return self._place(room, entry, without, when_empty=False)
+
+    def _place_single(self, room: Room, shape: Shape, need: int, without: Bools | None) -> list[list[Part]] | None:
+        """The short way for one plain role: nearly every gang of nearly every cluster."""
+        slots = room.slots(shape)
+        total = room.total(shape)
+        if without is not None:
+            slots = np.where(without, 0, slots)
+            total = int(slots.sum())
+        if total < need:
+            return None
+        return [[Part(0, shape, *close_together(self.state.forest, slots, need), need)]]
 
     def _place(self, room: Room, entry: Entry, without: Bools | None, *, when_empty: bool) -> list[list[Part]] | None:
         seating: list[list[Part]] = []
@@ -95,11 +116,11 @@ class Asker:
             seating.append(parts)
             if len(entry.asks) > 1:
                 for part in parts:
-                    room.take(part.shape, part.nodes, part.counts)
+                    room.take(part)
         if len(entry.asks) > 1:
             for parts in seating:
                 for part in parts:
-                    room.give(part.shape, part.nodes, part.counts)
+                    room.give(part)
         return seating if len(seating) == len(entry.asks) else None
 
     def seat(
@@ -127,7 +148,7 @@ class Asker:
                 continue
             want = Want(index, shape, need, role)
             if tenants.concerns(gang.namespace, role):
-                want.limits = tenants.limits(gang.namespace, role, self.state.forest, self.state.ledger.nodes)
+                want.limits = tenants.limits(gang.namespace, role)
             wants.append(want)
         return wants
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from muster.model.gang import Gang
 from muster.plan.ledger import Ints
-from muster.plan.place import Part
+from muster.plan.room import Part
 from muster.plan.shapes import Shape
 
 
@@ -29,10 +29,10 @@ class Holding:
         return self.gang.uid
 
     def held(self, role: int) -> int:
-        return sum(int(part.counts.sum()) for part in self.parts if part.role == role)
+        return sum(part.members for part in self.parts if part.role == role)
 
     def members(self) -> int:
-        return sum(int(part.counts.sum()) for part in self.parts)
+        return sum(part.members for part in self.parts)
 
     def missing(self) -> list[int]:
         """Per role: members short of the quorum."""

@@ -13,8 +13,7 @@ import numpy as np
 
 from muster.plan.holding import Holding
 from muster.plan.ledger import Ints, Ledger
-from muster.plan.place import Part
-from muster.plan.room import Future, Room
+from muster.plan.room import Future, Part, Room
 from muster.plan.shapes import Bools
 from muster.plan.waiting import Entry
 
@@ -168,7 +167,7 @@ class Nodewise:
 def _take(room: Room, seating: Seating) -> None:
     for parts in seating:
         for part in parts:
-            room.take(part.shape, part.nodes, part.counts)
+            room.take(part)
 
 
 class Releases:

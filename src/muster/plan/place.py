@@ -15,22 +15,12 @@ from muster.plan import pick
 from muster.plan.forest import Forest
 from muster.plan.ledger import Ints
 from muster.plan.limits import UNLIMITED, Limits
-from muster.plan.room import Room
+from muster.plan.room import Part, Room
 from muster.plan.shapes import Bools, Shape
 from muster.plan.spread import allocate
 
 ORDERS_TRIED = 24
 DOMAINS_TRIED = 64
-
-
-@dataclass(slots=True)
-class Part:
-    """Members of one role on nodes, in rank order."""
-
-    role: int
-    shape: Shape
-    nodes: Ints
-    counts: Ints
 
 
 @dataclass(slots=True)
@@ -107,10 +97,10 @@ def _in_turn(room: Room, forest: Forest, wants: Sequence[Want], scope: Scope) ->
         part = _one(room, forest, want, scope)
         if part is None:
             break
-        room.take(part.shape, part.nodes, part.counts)
+        room.take(part)
         parts.append(part)
     for part in reversed(parts):
-        room.give(part.shape, part.nodes, part.counts)
+        room.give(part)
     return parts if len(parts) == len(wants) else None
 
 
@@ -123,11 +113,11 @@ def _one(room: Room, forest: Forest, want: Want, scope: Scope) -> Part | None:
         slots = _narrowed(slots, limits)
         if not limits.simple:
             found = allocate(_within(slots, forest, scope), want.need, limits)
-            return None if found is None else Part(want.role, want.shape, *found)
+            return None if found is None else Part(want.role, want.shape, *found, want.need)
     if want.shape.preference is not None:
         slots = _preferred(slots, want, forest, scope)
     found = _seat(forest, slots, want, scope)
-    return None if found is None else Part(want.role, want.shape, *found)
+    return None if found is None else Part(want.role, want.shape, *found, want.need)
 
 
 def _narrowed(slots: Ints, limits: Limits) -> Ints:

@@ -11,7 +11,7 @@ import numpy as np
 
 from muster.plan.actions import Bind, Plan
 from muster.plan.holding import Holding, expected_end
-from muster.plan.place import Part
+from muster.plan.room import Part
 from muster.plan.start import seats_of
 from muster.plan.state import State
 from muster.plan.waiting import Entry
@@ -54,7 +54,7 @@ def _bind(state: State, pod: Pod, full: set[int], now: float, plan: Plan) -> boo
         state.leave(entry)
         holding = state.running[entry.uid] = Holding(ask.gang, now, expected_end(ask.gang, now), [], ask.shapes)
     node = int(np.argmax(state.present.slots(shape) > 0))
-    part = Part(role, shape, np.array([node]), np.array([1]))
+    part = Part(role, shape, np.array([node]), np.array([1]), 1)
     state.seat(holding, part)
     whole = not any(holding.missing())
     plan.actions.append(Bind(ask.gang, seats_of(state, [part]), "pod", complete=whole))

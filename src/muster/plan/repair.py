@@ -3,7 +3,8 @@
 from muster.plan.actions import Plan, Stop
 from muster.plan.asking import holding_ask
 from muster.plan.holding import Holding
-from muster.plan.place import Part, place_in_one_domain
+from muster.plan.place import place_in_one_domain
+from muster.plan.room import Part
 from muster.plan.start import bind_more
 from muster.plan.state import State
 

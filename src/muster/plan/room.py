@@ -3,10 +3,22 @@
 Placement is written once against this, so "does it fit now?" and "will it fit at noon?" are one question.
 """
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from muster.plan.ledger import Ints, Ledger
 from muster.plan.shapes import Shape
+
+
+@dataclass(slots=True)
+class Part:
+    """Members of one role on nodes, in rank order: `counts[i]` of them on `nodes[i]`, `members` in all."""
+
+    role: int
+    shape: Shape
+    nodes: Ints
+    counts: Ints
+    members: int
 
 
 class Room(Protocol):
@@ -16,9 +28,9 @@ class Room(Protocol):
 
     def total(self, shape: Shape) -> int: ...
 
-    def take(self, shape: Shape, nodes: Ints, counts: Ints) -> None: ...
+    def take(self, part: Part) -> None: ...
 
-    def give(self, shape: Shape, nodes: Ints, counts: Ints) -> None: ...
+    def give(self, part: Part) -> None: ...
 
 
 class Present:
@@ -37,12 +49,14 @@ class Present:
             shape.refresh()
         return shape.total
 
-    def take(self, shape: Shape, nodes: Ints, counts: Ints) -> None:
-        self.ledger.take(nodes, shape.request, counts)
-        shape.took(nodes, counts)
+    def take(self, part: Part) -> None:
+        self.ledger.take(part.nodes, part.shape.request, part.counts)
+        part.shape.took(part.nodes, part.counts, part.members)
 
-    def give(self, shape: Shape, nodes: Ints, counts: Ints) -> None:
-        self.take(shape, nodes, -counts)
+    def give(self, part: Part) -> None:
+        counts = -part.counts
+        self.ledger.take(part.nodes, part.shape.request, counts)
+        part.shape.took(part.nodes, counts, -part.members)
 
 
 class Future:
@@ -57,9 +71,10 @@ class Future:
     def total(self, shape: Shape) -> int:
         return int(self.slots(shape).sum())
 
-    def take(self, shape: Shape, nodes: Ints, counts: Ints) -> None:
-        for row, amount in shape.request:
-            self.free[row, nodes] -= counts * amount
+    def take(self, part: Part) -> None:
+        for row, amount in part.shape.request:
+            self.free[row, part.nodes] -= part.counts * amount
 
-    def give(self, shape: Shape, nodes: Ints, counts: Ints) -> None:
-        self.take(shape, nodes, -counts)
+    def give(self, part: Part) -> None:
+        for row, amount in part.shape.request:
+            self.free[row, part.nodes] += part.counts * amount

@@ -31,7 +31,19 @@ class Eligibility(Protocol):
 class Shape:
     """`slots[n]`: how many such members node n has room for now."""
 
-    __slots__ = ("allowed", "cursor", "id", "impossible", "ledger", "preference", "request", "rules", "slots", "total")
+    __slots__ = (
+        "allowed",
+        "cursor",
+        "id",
+        "impossible",
+        "ledger",
+        "most",
+        "preference",
+        "request",
+        "rules",
+        "slots",
+        "total",
+    )
 
     def __init__(self, number: int, ledger: Ledger, resources: Resources, rules: Rules, classes: Eligibility) -> None:
         self.id = number
@@ -44,6 +56,7 @@ class Shape:
         self.request: Request = tuple((ledger.resources[n], a) for n, a in wanted if n in ledger.resources)
         self.slots = self.slots_in(ledger.free)
         self.total = int(self.slots.sum())
+        self.most = int(self.slots_in(ledger.capacity).sum())  # if nothing ran
         self.cursor = ledger.now
 
     def slots_in(self, free: Ints, nodes: Ints | slice | None = None) -> Ints:
@@ -78,14 +91,14 @@ class Shape:
             self.slots[nodes] = self.slots_in(self.ledger.free, nodes)
         self.total = int(self.slots.sum())
 
-    def took(self, nodes: Ints, counts: Ints) -> None:
+    def took(self, nodes: Ints, counts: Ints, members: int) -> None:
         """The ledger's last change was members of this very shape (negative: given back): follow it by counting.
 
         Exact where every node may be used and none is overdrawn; otherwise the next refresh does the arithmetic.
         """
         if self.cursor == self.ledger.now - 1 and self.allowed is None and not self.ledger.overdrawn:
             self.slots[nodes] -= counts
-            self.total -= int(counts.sum())
+            self.total -= members
             self.cursor += 1
 
 
@@ -117,4 +130,5 @@ class Shapes:
         for shape in self.all:
             shape.allowed = self.classes.allowed(shape.rules)
             shape.preference = self.classes.preference(shape.rules)
+            shape.most = int(shape.slots_in(self.ledger.capacity).sum())
             shape.cursor = -1

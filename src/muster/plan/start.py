@@ -3,13 +3,13 @@
 from muster.model.gang import Gang, Seats
 from muster.plan.actions import Bind, Plan
 from muster.plan.holding import Holding, expected_end
-from muster.plan.place import Part
+from muster.plan.room import Part
 from muster.plan.state import State
 from muster.plan.waiting import Entry
 
 
 def start(state: State, entry: Entry, seating: list[list[Part]], now: float, plan: Plan) -> None:
-    passed = any(entry.rank > other.rank for other in state.promises.values())
+    passed = bool(state.promises) and any(entry.rank > other.rank for other in state.promises.values())
     state.leave(entry)
     for ask, parts in zip(entry.asks, seating, strict=True):
         gang = ask.gang
@@ -32,7 +32,7 @@ def start(state: State, entry: Entry, seating: list[list[Part]], now: float, pla
 def seats_of(state: State, parts: list[Part]) -> tuple[Seats, ...]:
     names = state.ledger.names
     return tuple(
-        Seats(part.role, tuple([names[n] for n in part.nodes.tolist()]), tuple(part.counts.tolist())) for part in parts
+        [Seats(part.role, tuple([names[n] for n in part.nodes.tolist()]), tuple(part.counts.tolist())) for part in parts]
     )
 
 
@@ -42,6 +42,6 @@ def bind_more(state: State, holding: Holding, parts: list[Part], why: str, now: 
     for part in parts:
         state.seat(holding, part)
         if state.outlook is not None:
-            state.outlook.started(holding, int(part.counts.sum()), now)
+            state.outlook.started(holding, part.members, now)
     plan.actions.append(Bind(gang, seats_of(state, parts), why, complete=not any(holding.missing())))
     state.track(holding)

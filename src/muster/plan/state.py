@@ -20,7 +20,7 @@ from muster.plan.forest import Forest, in_order
 from muster.plan.holding import Holding, expected_end
 from muster.plan.ledger import Ledger
 from muster.plan.nodewise import Nodewise
-from muster.plan.place import Part
+from muster.plan.room import Part
 from muster.plan.policy import Policy
 from muster.plan.room import Present
 from muster.plan.rules import Classes
@@ -58,7 +58,7 @@ class State:
         self.forest = Forest(nodes, self.topology)
         self.classes = Classes(nodes)
         self.shapes = Shapes(self.ledger, self.classes)
-        self.tenants = Tenants(nodes)
+        self.tenants = Tenants(self.classes)
         self.present = Present(self.ledger)
         self.domains = DomainLedger(self.forest)
         self.asker = Asker(self)
@@ -134,7 +134,7 @@ class State:
     def _vacate(self, holding: Holding, now: float) -> None:
         members = holding.members()
         for part in holding.parts:
-            self.present.give(part.shape, part.nodes, part.counts)
+            self.present.give(part)
             self.tenants.remove(holding.gang.namespace, holding.gang.roles[part.role], part.nodes, part.counts)
         holding.parts = []
         if self.outlook is not None:
@@ -164,13 +164,12 @@ class State:
             if part.role != role or not len(where):
                 continue
             gone = min(count, int(part.counts[where[0]]))
-            one, many = np.array([index]), np.array([gone])
-            self.present.give(part.shape, one, many)
-            self.tenants.remove(holding.gang.namespace, holding.gang.roles[role], one, many)
-            part.counts = part.counts.copy()
-            part.counts[where[0]] -= gone
-            keep = part.counts > 0
-            part.nodes, part.counts = part.nodes[keep], part.counts[keep]
+            lost = Part(role, part.shape, np.array([index]), np.array([gone]), gone)
+            self.present.give(lost)
+            self.tenants.remove(holding.gang.namespace, holding.gang.roles[role], lost.nodes, lost.counts)
+            left = part.counts.copy()
+            left[where[0]] -= gone
+            part.nodes, part.counts, part.members = part.nodes[left > 0], left[left > 0], part.members - gone
             count -= gone
         holding.parts = [part for part in holding.parts if len(part.nodes)]
         self.outlook = None
@@ -184,6 +183,8 @@ class State:
         holding.partial_since = running.partial_since
         for seats in running.seats:
             self.seat(holding, self._part(holding, seats))
+        if self.ledger.free.min(initial=0) < 0:
+            self.ledger.overdrawn = True
         self.domains.adopt(holding)
         self.running[gang.uid] = holding
         self.asker.count([holding_ask(holding)], 1)
@@ -201,13 +202,12 @@ class State:
 
     def _part(self, holding: Holding, seats: Seats) -> Part:
         nodes = np.array([self.ledger.index[name] for name in seats.nodes], dtype=np.int64)
-        return Part(seats.role, holding.shapes[seats.role], nodes, np.array(seats.counts, dtype=np.int64))
+        counts = np.array(seats.counts, dtype=np.int64)
+        return Part(seats.role, holding.shapes[seats.role], nodes, counts, sum(seats.counts))
 
     def seat(self, holding: Holding, part: Part) -> None:
         """Members take their nodes in the ledger."""
-        self.present.take(part.shape, part.nodes, part.counts)
-        if self.ledger.free[:, part.nodes].min(initial=0) < 0:
-            self.ledger.overdrawn = True
+        self.present.take(part)
         self.tenants.add(holding.gang.namespace, holding.gang.roles[part.role], part.nodes, part.counts)
         holding.parts.append(part)
 
@@ -255,7 +255,7 @@ class State:
             ]
             if kept:
                 nodes, counts = (np.array(column, dtype=np.int64) for column in zip(*kept, strict=True))
-                self.seat(holding, Part(part.role, holding.shapes[part.role], nodes, counts))
+                self.seat(holding, Part(part.role, holding.shapes[part.role], nodes, counts, int(counts.sum())))
         self.asker.count([holding_ask(holding)], 1)
         self.domains.adopt(holding)
         self.track(holding)
@@ -282,7 +282,12 @@ class State:
 
     def has_room_for(self, uid: str) -> bool:
         """Whether a waiting gang fits into what is free now, promises aside."""
-        return self.asker.place(self.present, self.queue.entries[uid], None) is not None
+        entry = self.queue.entries[uid]
+        single = entry.kind.single
+        gang = entry.gang
+        if single is not None and not self.tenants.concerns(gang.namespace, gang.roles[0]):
+            return self.present.total(single[0]) >= single[1]
+        return self.asker.place(self.present, entry, None) is not None
 
     def why(self, uid: str) -> str:
         """Why a gang has not started."""

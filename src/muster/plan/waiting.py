@@ -96,17 +96,19 @@ class Queue:
 
     def rank(self, entry: Entry, now: float) -> Rank:
         """Aged gangs first, in order of submission; then by the policy; then by arrival."""
-        gang = entry.gang
+        gang = entry.asks[0].gang
         order = self.policy.order
         entry.aged = now - gang.submitted >= self.policy.age_bound
-        classes = tuple(part.key(gang, now) for part in order if part.name == "priority")
+        classes = [part.key(gang, now) for part in order if part.name == "priority"]
         if entry.aged:
             return (*classes, 0.0, gang.submitted, entry.number)
-        return (*classes, 1.0, *(part.key(gang, now) for part in order if part.name != "priority"), entry.number)
+        return (*classes, 1.0, *[part.key(gang, now) for part in order if part.name != "priority"], entry.number)
 
     def age(self, now: float) -> bool:
         """Bring ranks up to date. True if the order may have changed."""
         bound = self.policy.age_bound
+        if not self.policy.moves and not (self.young and self.young[0][0] + bound <= now):
+            return False
         aged = []
         while self.young and self.young[0][0] + bound <= now:
             entry = heappop(self.young)[2]
