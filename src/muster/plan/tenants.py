@@ -49,15 +49,15 @@ class Group:
             self.compact_at = max(_PARTS, 2 * len(self.parts))
 
     def take_back(self, nodes: Ints, counts: Ints) -> None:
-        last = self.parts[-1] if self.parts else None
-        if last is not None and last[0] is nodes and last[1] is counts:
-            self.parts.pop()  # undone before anything else happened
-        else:
-            self.put(nodes, -counts)
-            if len(self.parts) <= _FEW:
-                self._compact()  # most groups are one gang: this empties them when it ends
+        for index in range(len(self.parts) - 1, max(len(self.parts) - _FEW, 0) - 1, -1):
+            if self.parts[index][0] is nodes and self.parts[index][1] is counts:
+                del self.parts[index]  # most groups are one gang, which gives back just what it took
+                return
+        self.put(nodes, -counts)
 
     def _compact(self) -> None:
+        if not self.parts:
+            return
         nodes, where = np.unique(np.concatenate([part[0] for part in self.parts]), return_inverse=True)
         counts = np.zeros(nodes.size, dtype=np.int64)
         np.add.at(counts, where, np.concatenate([part[1] for part in self.parts]))
