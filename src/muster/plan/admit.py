@@ -92,7 +92,7 @@ class Pass:
         self.state.promises[entry.uid] = entry
         self.state.future(self.now).promise(entry)
         for ask in entry.asks:
-            self.plan.actions.append(Reserve(ask.gang, Reservation(time, count=ask.members, firm=self.state.firm)))
+            self.plan.actions.append(Reserve(ask.gang, Reservation(time, count=ask.blueprint.members, firm=self.state.firm)))
 
     def promises_left(self) -> bool:
         most = self.state.policy.reservations

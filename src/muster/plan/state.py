@@ -13,7 +13,7 @@ import numpy as np
 from muster.model.gang import Gang, Running, Seats
 from muster.model.node import Node
 from muster.model.topology import Topology
-from muster.plan.asking import Asker, holding_ask
+from muster.plan.asking import Asker
 from muster.plan.counted import Counted
 from muster.plan.domains import DomainLedger
 from muster.plan.forest import Forest, in_order
@@ -97,7 +97,7 @@ class State:
             self.fresh.remove(entry)
         self.leave(entry)
         if not entry.kind.hopeless:
-            self.asker.count(entry.asks, -1)
+            self.asker.count(entry, -1)
         self.room_grew = self.news = True
 
     def leave(self, entry: Entry) -> None:
@@ -128,7 +128,7 @@ class State:
         self.partial.discard(uid)
         self.bending.discard(uid)
         self.domains.give(holding)
-        self.asker.count([holding_ask(holding)], -1)
+        self.asker.count_one(holding.what, -1)
         self.room_grew = self.news = True
 
     def _vacate(self, holding: Holding, now: float) -> None:
@@ -178,7 +178,9 @@ class State:
     def adopt(self, running: Running) -> None:
         """A gang that was bound before this state was built."""
         gang = running.gang
-        holding = Holding(gang, running.started, expected_end(gang, running.started), [], self.asker.shapes(gang))
+        plan = self.asker.blueprint(gang)
+        what = None if gang.group else plan.plain
+        holding = Holding(gang, running.started, expected_end(gang, running.started), [], plan, what)
         holding.succeeded = list(running.succeeded)
         holding.partial_since = running.partial_since
         for seats in running.seats:
@@ -187,7 +189,7 @@ class State:
             self.ledger.overdrawn = True
         self.domains.adopt(holding)
         self.running[gang.uid] = holding
-        self.asker.count([holding_ask(holding)], 1)
+        self.asker.count_one(holding.what, 1)
         self.track(holding)
         self.outlook = None
 
@@ -203,7 +205,7 @@ class State:
     def _part(self, holding: Holding, seats: Seats) -> Part:
         nodes = np.array([self.ledger.index[name] for name in seats.nodes], dtype=np.int64)
         counts = np.array(seats.counts, dtype=np.int64)
-        return Part(seats.role, holding.shapes[seats.role], nodes, counts, sum(seats.counts))
+        return Part(seats.role, holding.blueprint.shapes[seats.role], nodes, counts, sum(seats.counts))
 
     def seat(self, holding: Holding, part: Part) -> None:
         """Members take their nodes in the ledger."""
@@ -245,7 +247,8 @@ class State:
 
     def _reseat(self, holding: Holding, names: Sequence[str]) -> None:
         parts, holding.parts = holding.parts, []
-        holding.shapes = self.asker.shapes(holding.gang)
+        holding.blueprint = self.asker.blueprint(holding.gang)
+        holding.what = None if holding.what is None else holding.blueprint.plain
         self.running[holding.uid] = holding
         for part in parts:
             kept = [
@@ -255,8 +258,8 @@ class State:
             ]
             if kept:
                 nodes, counts = (np.array(column, dtype=np.int64) for column in zip(*kept, strict=True))
-                self.seat(holding, Part(part.role, holding.shapes[part.role], nodes, counts, int(counts.sum())))
-        self.asker.count([holding_ask(holding)], 1)
+                self.seat(holding, Part(part.role, holding.blueprint.shapes[part.role], nodes, counts, int(counts.sum())))
+        self.asker.count_one(holding.what, 1)
         self.domains.adopt(holding)
         self.track(holding)
 

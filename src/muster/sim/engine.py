@@ -110,7 +110,8 @@ class Engine:
 
     def _bound(self, action: Bind, now: float) -> None:
         outcome = self.by_uid[action.gang.uid]
-        outcome.nodes += tuple(pair for seats in action.seats for pair in zip(seats.nodes, seats.counts, strict=True))
+        for seats in action.seats:
+            outcome.nodes += tuple(zip(seats.nodes, seats.counts, strict=True))
         if action.complete and outcome.started is None:
             outcome.started = now
             outcome.backfilled = action.why == "backfill"
