@@ -7,7 +7,8 @@ import pytest
 from muster.errors import UserError
 from muster.model.gang import Gang, Role
 from muster.model.rules import Taint
-from muster.sim.cluster import flat, of_workload, read_cluster
+from muster.model.topology import Closeness
+from muster.sim.cluster import check_levels, flat, of_workload, on_one_machine, read_cluster
 from muster.sim.workload import Job, Workload
 from tests.sim.fake import job
 
@@ -143,3 +144,21 @@ def test_a_machine_without_slots_is_refused(procs: int) -> None:
 def test_a_trace_without_machines_needs_one() -> None:
     with pytest.raises(UserError, match="give --procs N or --cluster FILE"):
         of_workload(Workload("day", ()))
+
+
+def test_on_one_machine_everything_is_close() -> None:
+    close, anywhere = job("a", 0, 1, 1, closeness=Closeness("rack", "block")), job("b", 0, 1, 1)
+    jobs = on_one_machine(Workload("w", (close, anywhere))).jobs
+    assert [each.gang.closeness for each in jobs] == [Closeness(), Closeness()]
+    assert jobs[0].id == "a"
+    plain = Workload("w", (anywhere,))
+    assert on_one_machine(plain) is plain
+
+
+def test_levels_that_the_cluster_lacks_are_named() -> None:
+    cluster = read_cluster(str(DATA / "cluster.yaml"))
+    check_levels(Workload("w", (job("a", 0, 1, 1, closeness=Closeness("rack", "block")),)), cluster)
+    with pytest.raises(
+        UserError, match="job 'a' names the level 'island'; the cluster has block, rack: add it"
+    ):
+        check_levels(Workload("w", (job("a", 0, 1, 1, closeness=Closeness(preferred="island")),)), cluster)

@@ -11,7 +11,7 @@ from muster.cli.progress import Bar
 from muster.errors import UserError
 from muster.plan.policy import parse
 from muster.sim import outputs
-from muster.sim.cluster import Cluster, flat, of_workload, read_cluster
+from muster.sim.cluster import Cluster, check_levels, flat, of_workload, on_one_machine, read_cluster
 from muster.sim.engine import TIE_BREAKS, simulate
 from muster.sim.outcome import History
 from muster.sim.readers.formats import read_trace
@@ -54,8 +54,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"--tie-break {args.tie_break}: no such order; there are {', '.join(TIE_BREAKS)}")
     if args.out is not None:
         outputs.make_folder(args.out)
-    workload = read_trace(trace, args.limit)
-    cluster = _cluster(args, workload)
+    workload, cluster = _read(args, trace)
     histories = [_simulate(args, workload, cluster, policy) for policy in policies]
     console = Console()
     if args.words[0] == _COMPARE:
@@ -90,10 +89,13 @@ def _asked(args: argparse.Namespace) -> tuple[str, list[str]]:
     return args.words[-1], policies
 
 
-def _cluster(args: argparse.Namespace, workload: Workload) -> Cluster:
+def _read(args: argparse.Namespace, trace: str) -> tuple[Workload, Cluster]:
+    workload = read_trace(trace, args.limit)
     if args.procs is not None:
-        return flat(args.procs, workload.jobs)
-    return read_cluster(args.cluster) if args.cluster else of_workload(workload)
+        return on_one_machine(workload), flat(args.procs, workload.jobs)
+    cluster = read_cluster(args.cluster) if args.cluster else of_workload(workload)
+    check_levels(workload, cluster)
+    return workload, cluster
 
 
 def _simulate(args: argparse.Namespace, workload: Workload, cluster: Cluster, policy: str) -> History:
