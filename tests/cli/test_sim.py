@@ -121,6 +121,12 @@ def test_a_cluster_file_places_jobs_on_its_nodes(tmp_path: Path) -> None:
     assert rows(tmp_path / "jobs.csv")["a"]["finish_time"] == "10"
 
 
+def test_a_trace_without_limits_says_what_that_means(capsys: pytest.CaptureFixture[str]) -> None:
+    for more, said in ([], True), (["--clairvoyant"], False):
+        assert main(["sim", str(DATA / "itp.csv"), "--procs", "32", *more]) == 0
+        assert ("states no time limits" in capsys.readouterr().out) is said
+
+
 def test_a_published_result_is_met_job_by_job(tmp_path: Path) -> None:
     golden = traces() / "swf" / "KTH-SP2.pyss-easy.swf.gz"
     words = ["sim", str(golden), "--policy", "easy", "--procs", "100", "--tie-break", "pyss"]

@@ -1,7 +1,7 @@
 """`muster sim`: run a trace through the scheduler, or compare policies on it."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -23,6 +23,9 @@ NAME = "sim"
 HELP = "Run a trace of jobs through the scheduler and see how they fare; compare policies."
 
 _COMPARE = "compare"
+_NO_LENGTHS = (
+    "the trace states no time limits, so nothing can safely be backfilled; --clairvoyant tells the run times"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,10 +64,8 @@ def run(args: argparse.Namespace) -> int:
         console.print(simtables.comparison(histories, cluster.nodes, console.width))
     else:
         console.print(simtables.run_result(histories[0], cluster.nodes, console.width))
-    if workload.skipped:
-        console.print(
-            f"{len(workload.skipped)} records left out; the first: {workload.skipped[0]}", style="yellow"
-        )
+    for note in _notes(args, workload):
+        console.print(note, style="yellow", soft_wrap=True)
     if args.out is not None:
         console.print(f"written: {_write(args, histories, cluster)}", soft_wrap=True)
     return 0
@@ -96,6 +97,14 @@ def _read(args: argparse.Namespace, trace: str) -> tuple[Workload, Cluster]:
     cluster = read_cluster(args.cluster) if args.cluster else of_workload(workload)
     check_levels(workload, cluster)
     return workload, cluster
+
+
+def _notes(args: argparse.Namespace, workload: Workload) -> Iterator[str]:
+    """What the reader of the figures should know about the trace."""
+    if workload.skipped:
+        yield f"{len(workload.skipped)} records left out; the first: {workload.skipped[0]}"
+    if not args.clairvoyant and all(job.gang.length is None for job in workload.jobs):
+        yield _NO_LENGTHS
 
 
 def _simulate(args: argparse.Namespace, workload: Workload, cluster: Cluster, policy: str) -> History:

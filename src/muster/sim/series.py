@@ -20,10 +20,10 @@ class Series:
 
 
 def span(histories: Sequence[History]) -> tuple[float, float]:
-    """From the first submission to the last end of several runs, so that they can share one axis."""
-    begin = min(o.job.gang.submitted for history in histories for o in history.outcomes)
+    """From the first submission to the last end (or submission), so that several runs share one axis."""
+    submitted = [o.job.gang.submitted for o in histories[0].outcomes]
     ends = [o.finished for history in histories for o in history.outcomes if o.finished is not None]
-    return begin, max(max(ends, default=begin), begin + 1.0)
+    return min(submitted), max(*ends, *submitted, min(submitted) + 1.0)
 
 
 def series(history: History, steps: int, between: tuple[float, float]) -> Series:
