@@ -86,9 +86,7 @@ def written(folder: Path, text: str) -> str:
         ),
     ],
 )
-def test_a_malformed_file_is_one_line_naming_file_line_and_field(
-    tmp_path: Path, text: str, message: str
-) -> None:
+def test_a_malformed_file_is_one_line_naming_file_line_and_field(tmp_path: Path, text: str, message: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(UserError) as caught:
         read_cluster(path)

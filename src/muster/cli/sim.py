@@ -33,9 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a trace (SWF, ITP, openb, Pollux, Sia, Tiresias or plain CSV; .gz; archive.tar.gz:MEMBER); "
         "with `compare` before it, several policies side by side",
     )
-    parser.add_argument(
-        "--policy", metavar="P", help="fcfs, easy, easy-sjbf, conservative, pods; easy:wfp3, ..."
-    )
+    parser.add_argument("--policy", metavar="P", help="fcfs, easy, easy-sjbf, conservative, pods; easy:wfp3, ...")
     parser.add_argument("--policies", metavar="A,B,C", help="the policies to compare")
     machine = parser.add_mutually_exclusive_group()
     machine.add_argument("--procs", type=int, metavar="N", help="a flat machine of N CPUs or GPUs")
@@ -43,9 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clairvoyant", action="store_true", help="tell the scheduler the exact run times")
     parser.add_argument("--tie-break", default="batch", metavar="ORDER", help="batch (default) or pyss")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N jobs")
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="write jobs.csv, summary.json and report.html there"
-    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write jobs.csv, summary.json and report.html there")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,9 +59,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         console.print(simtables.run_result(histories[0], cluster.nodes, console.width))
     if workload.skipped:
-        console.print(
-            f"{len(workload.skipped)} records left out; the first: {workload.skipped[0]}", style="yellow"
-        )
+        console.print(f"{len(workload.skipped)} records left out; the first: {workload.skipped[0]}", style="yellow")
     if args.out is not None:
         console.print(f"written: {_write(args, histories, cluster)}", soft_wrap=True)
     return 0
