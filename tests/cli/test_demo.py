@@ -22,9 +22,7 @@ def test_two_jobs_deadlock_pod_by_pod_and_not_as_gangs(capsys: pytest.CaptureFix
     assert "busy day" not in printed
 
 
-def test_the_busy_day_gets_better_with_every_policy(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_busy_day_gets_better_with_every_policy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     for policy in ("fcfs", "easy", "conservative"):

@@ -26,9 +26,7 @@ def rows(path: Path) -> dict[str, dict[str, str]]:
         return {row["job_id"]: row for row in csv.DictReader(file)}
 
 
-def test_a_run_prints_its_figures_and_writes_its_files(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_prints_its_figures_and_writes_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sim", PLAIN, "--policy", "easy", "--procs", "16", "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "plain under easy · 3 jobs · 16 GPUs in one node" in printed
@@ -56,9 +54,7 @@ def test_a_gang_that_never_fits_is_reported_and_the_others_run(
     assert jobs["small"]["starting_time"] == "0"
 
 
-def test_policies_are_compared_in_one_table_and_one_page(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_policies_are_compared_in_one_table_and_one_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["sim", "compare", PLAIN, "--policies", "fcfs,easy:wfp3,pods,fcfs", "--procs", "16"]
     assert main([*words, "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out

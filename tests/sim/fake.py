@@ -38,6 +38,4 @@ def first_come(workload: Workload, procs: int) -> History:
         finished = now + min(each.runtime, each.gang.walltime or each.runtime)
         heapq.heappush(ends, (finished, size))
         outcomes.append(Outcome(each, now, finished, nodes=(("machine", size),)))
-    return History(
-        workload, "fcfs", "batch", outcomes, procs, "cpu", 0.5, len(outcomes), {"start": len(outcomes)}
-    )
+    return History(workload, "fcfs", "batch", outcomes, procs, "cpu", 0.5, len(outcomes), {"start": len(outcomes)})

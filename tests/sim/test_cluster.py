@@ -87,9 +87,7 @@ def written(folder: Path, text: str) -> str:
         ),
     ],
 )
-def test_a_malformed_file_is_one_line_naming_file_line_and_field(
-    tmp_path: Path, text: str, message: str
-) -> None:
+def test_a_malformed_file_is_one_line_naming_file_line_and_field(tmp_path: Path, text: str, message: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(UserError) as caught:
         read_cluster(path)
@@ -158,7 +156,5 @@ def test_on_one_machine_everything_is_close() -> None:
 def test_levels_that_the_cluster_lacks_are_named() -> None:
     cluster = read_cluster(str(DATA / "cluster.yaml"))
     check_levels(Workload("w", (job("a", 0, 1, 1, closeness=Closeness("rack", "block")),)), cluster)
-    with pytest.raises(
-        UserError, match="job 'a' names the level 'island'; the cluster has block, rack: add it"
-    ):
+    with pytest.raises(UserError, match="job 'a' names the level 'island'; the cluster has block, rack: add it"):
         check_levels(Workload("w", (job("a", 0, 1, 1, closeness=Closeness(preferred="island")),)), cluster)

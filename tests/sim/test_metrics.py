@@ -48,9 +48,7 @@ def test_a_run_in_which_nothing_starts_has_figures_too() -> None:
     assert json.loads(json.dumps(figures.as_dict()))["wait"]["mean"] == 0
 
 
-SIZES = st.lists(
-    st.tuples(st.integers(0, 500), st.integers(1, 300), st.integers(1, 9)), min_size=1, max_size=30
-)
+SIZES = st.lists(st.tuples(st.integers(0, 500), st.integers(1, 300), st.integers(1, 9)), min_size=1, max_size=30)
 
 
 @given(SIZES)

@@ -10,9 +10,7 @@ from muster.sim.series import series, span
 from muster.sim.workload import Workload
 from tests.sim.fake import first_come, job
 
-SHAPES = st.lists(
-    st.tuples(st.integers(0, 200), st.integers(1, 99), st.integers(1, 8)), min_size=1, max_size=30
-)
+SHAPES = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 99), st.integers(1, 8)), min_size=1, max_size=30)
 
 
 def test_steps_hold_exact_means() -> None:

@@ -12,9 +12,7 @@ from muster.sim.slots import assign, interval_set
 from muster.sim.workload import Job, Workload
 from tests.sim.fake import first_come, job, machine
 
-SHAPES = st.lists(
-    st.tuples(st.integers(0, 200), st.integers(1, 99), st.integers(1, 9)), min_size=1, max_size=40
-)
+SHAPES = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 99), st.integers(1, 9)), min_size=1, max_size=40)
 
 
 @given(SHAPES)
@@ -53,9 +51,7 @@ def test_nodes_are_numbered_through_in_their_order() -> None:
 def test_shared_cards_are_cut_into_what_all_shares_are_multiples_of() -> None:
     unit = "nvidia.com/gpu-milli"
     roles = [(Role("p", 1, {unit: share}),) for share in (500, 250)]
-    outcomes = [
-        Outcome(Job(Gang(str(i), r, 0.0), 5.0, str(i)), 0.0, 5.0, (("a", 1),)) for i, r in enumerate(roles)
-    ]
+    outcomes = [Outcome(Job(Gang(str(i), r, 0.0), 5.0, str(i)), 0.0, 5.0, (("a", 1),)) for i, r in enumerate(roles)]
     slots = assign(history(outcomes, 1, unit), (Node("a", {unit: 1000}),))
     assert (slots.count, slots.held) == (4, [((0, 2),), ((2, 3),)])
 

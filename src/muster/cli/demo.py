@@ -37,9 +37,7 @@ _DAY = ("fcfs", "easy", "conservative")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="?", metavar=_DEADLOCK, help="show the deadlock alone")
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="where the pictures go (default: a new folder)"
-    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="where the pictures go (default: a new folder)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -70,9 +68,7 @@ def busy_day(console: Console, folder: Path) -> None:
         workload = read_trace(str(day / "busy-day.csv"))
         cluster = read_cluster(str(day / "cluster.yaml"))
     console.print(Text("One busy day of a small GPU cluster", "bold"))
-    console.print(
-        "fcfs: nobody passes a waiting gang. easy, conservative: whoever delays no promise may pass.\n"
-    )
+    console.print("fcfs: nobody passes a waiting gang. easy, conservative: whoever delays no promise may pass.\n")
     histories = [simulate(workload, cluster.nodes, cluster.topology, policy) for policy in _DAY]
     console.print(simtables.comparison(histories, cluster.nodes, console.width))
     page = write_comparison(histories, cluster, folder)

@@ -23,9 +23,7 @@ NAME = "sim"
 HELP = "Run a trace of jobs through the scheduler and see how they fare; compare policies."
 
 _COMPARE = "compare"
-_NO_LENGTHS = (
-    "the trace states no time limits, so nothing can safely be backfilled; --clairvoyant tells the run times"
-)
+_NO_LENGTHS = "the trace states no time limits, so nothing can safely be backfilled; --clairvoyant tells the run times"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,9 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a trace (SWF, ITP, openb, Pollux, Sia, Tiresias or plain CSV; .gz; archive.tar.gz:MEMBER); "
         "with `compare` before it, several policies side by side",
     )
-    parser.add_argument(
-        "--policy", metavar="P", help="fcfs, easy, easy-sjbf, conservative, pods; easy:wfp3, ..."
-    )
+    parser.add_argument("--policy", metavar="P", help="fcfs, easy, easy-sjbf, conservative, pods; easy:wfp3, ...")
     parser.add_argument("--policies", metavar="A,B,C", help="the policies to compare")
     machine = parser.add_mutually_exclusive_group()
     machine.add_argument("--procs", type=int, metavar="N", help="a flat machine of N CPUs or GPUs")
@@ -46,9 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clairvoyant", action="store_true", help="tell the scheduler the exact run times")
     parser.add_argument("--tie-break", default="batch", metavar="ORDER", help="batch (default) or pyss")
     parser.add_argument("--limit", type=int, metavar="N", help="only the first N jobs")
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="write jobs.csv, summary.json and report.html there"
-    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write jobs.csv, summary.json and report.html there")
 
 
 def run(args: argparse.Namespace) -> int:

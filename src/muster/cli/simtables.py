@@ -29,9 +29,7 @@ def run_result(history: History, nodes: Sequence[Node], width: int) -> Renderabl
         _totals(figures),
         _charts([history], width),
     ]
-    parts += [
-        Text(f"never started: {count(n)} x {reason}", "red") for reason, n in reasons(history)[:_REASONS]
-    ]
+    parts += [Text(f"never started: {count(n)} x {reason}", "red") for reason, n in reasons(history)[:_REASONS]]
     return Group(*parts)
 
 
@@ -86,9 +84,7 @@ def _totals(figures: Metrics) -> Table:
     first += [("makespan", duration(figures.makespan)), ("backfilled", count(figures.backfilled))]
     second = [("started", f"{count(figures.started)} of {count(figures.jobs)}")]
     if figures.deadlines:
-        second.append(
-            ("missed deadlines", f"{count(figures.missed_deadlines)} of {count(figures.deadlines)}")
-        )
+        second.append(("missed deadlines", f"{count(figures.missed_deadlines)} of {count(figures.deadlines)}"))
     if figures.restarts:
         second.append(("restarts", count(figures.restarts)))
     for entries in (first, second):
@@ -108,9 +104,7 @@ def _charts(histories: Sequence[History], width: int) -> Table:
         table.add_column(no_wrap=True)
     for history, each in zip(histories, data, strict=True):
         name = history.policy if len(histories) > 1 else ""
-        table.add_row(
-            name, Text("in use", "dim"), Text(spark(each.busy, 1.0), "blue"), Text("of 100 %", "dim")
-        )
+        table.add_row(name, Text("in use", "dim"), Text(spark(each.busy, 1.0), "blue"), Text("of 100 %", "dim"))
         queue = Text(spark(each.waiting, longest), "magenta")
         table.add_row("", Text("waiting", "dim"), queue, Text(f"of {count(longest)} jobs", "dim"))
     table.add_row("", "", Text(f"0{duration(between[1] - between[0]):>{steps - 1}}", "dim"), "")

@@ -153,7 +153,13 @@ class Asker:
         return seating if len(seating) == len(entry.asks) else None
 
     def seat(
-        self, room: Room, ask: Ask, needs: Sequence[int], without: Bools | None = None, *, when_empty: bool = False
+        self,
+        room: Room,
+        ask: Ask,
+        needs: Sequence[int],
+        without: Bools | None = None,
+        *,
+        when_empty: bool = False,
     ) -> list[Part] | None:
         """So many members of each role of one gang, as close as it requires and then as it prefers."""
         forest, plan, gang = self.state.forest, ask.blueprint, ask.gang

@@ -22,11 +22,11 @@ def fullest_first(room: Ints, need: int) -> tuple[Ints, Ints]:
     more, rest = divmod(need, top)
     level = (room == top).nonzero()[0]
     if more < len(level) or (more == len(level) and not rest):
-        return _from_one_level(room, level, more, top, rest)
+        return _from_one_level(room, level, more, rest)
     return _from_the_top(room, need)
 
 
-def _from_one_level(room: Ints, level: Ints, more: int, top: int, rest: int) -> tuple[Ints, Ints]:
+def _from_one_level(room: Ints, level: Ints, more: int, rest: int) -> tuple[Ints, Ints]:
     """The roomiest entries alone are enough: the usual case among equal nodes."""
     indices = level[:more]
     amounts = room[indices]
@@ -61,7 +61,8 @@ def _from_the_top(room: Ints, need: int) -> tuple[Ints, Ints]:
 def tightest(room: Ints, need: int) -> Ints:
     """The entry with the least room that still holds `need`."""
     fitting = (room >= need).nonzero()[0]
-    return fitting[room[fitting].argmin()][None]
+    best: Ints = fitting[room[fitting].argmin() :][:1]
+    return best
 
 
 def close_together(forest: Forest, slots: Ints, need: int, depth: int = -1, domain: int = 0) -> tuple[Ints, Ints]:

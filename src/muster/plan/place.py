@@ -106,9 +106,7 @@ def _orders(room: Room, wants: Sequence[Want]) -> Iterator[tuple[Want, ...]]:
     return permutations(scarce)
 
 
-def _in_turn(
-    room: Room, forest: Forest, wants: Sequence[Want], company: Company, scope: Scope
-) -> list[Part] | None:
+def _in_turn(room: Room, forest: Forest, wants: Sequence[Want], company: Company, scope: Scope) -> list[Part] | None:
     seated: list[tuple[Want, Part]] = []
     for want in wants:
         part = _one(room, forest, want, company, scope)
@@ -175,9 +173,7 @@ def _seat(forest: Forest, slots: Ints, want: Want, scope: Scope) -> tuple[Ints, 
     return _seat_parallel(forest, slots, want.need, layout.tp, layout.pp, scope)
 
 
-def _seat_parallel(
-    forest: Forest, slots: Ints, need: int, tp: int, pp: int, scope: Scope
-) -> tuple[Ints, Ints] | None:
+def _seat_parallel(forest: Forest, slots: Ints, need: int, tp: int, pp: int, scope: Scope) -> tuple[Ints, Ints] | None:
     """Tensor-parallel peers are one indivisible block on a node; the stages of a pipeline share a domain."""
     begin, end = forest.span(scope.depth, scope.domain)
     blocks = slots // tp

@@ -52,7 +52,9 @@ def _bind(state: State, pod: Pod, full: set[int], now: float, plan: Plan) -> boo
     holding = state.running.get(entry.uid)
     if holding is None:
         state.leave(entry)
-        holding = state.running[entry.uid] = Holding(ask.gang, now, expected_end(ask.gang, now), [], ask.blueprint, ask.blueprint.plain)
+        holding = state.running[entry.uid] = Holding(
+            ask.gang, now, expected_end(ask.gang, now), [], ask.blueprint, ask.blueprint.plain
+        )
     node = int(np.argmax(state.present.slots(shape) > 0))
     part = Part(role, shape, np.array([node]), np.array([1]), 1)
     state.seat(holding, part)

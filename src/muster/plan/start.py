@@ -35,7 +35,10 @@ def start(state: State, entry: Entry, seating: list[list[Part]], now: float, pla
 def seats_of(state: State, parts: list[Part]) -> tuple[Seats, ...]:
     names = state.ledger.names
     return tuple(
-        [Seats(part.role, tuple([names[n] for n in part.nodes.tolist()]), tuple(part.counts.tolist())) for part in parts]
+        [
+            Seats(part.role, tuple([names[n] for n in part.nodes.tolist()]), tuple(part.counts.tolist()))
+            for part in parts
+        ]
     )
 
 

@@ -69,7 +69,6 @@ class Kind:
     single: tuple[Shape, int] | None
     entries: list[Entry] = field(default_factory=list)
     hopeless: str = ""  # why it does not even fit the empty cluster
-    lacks: tuple[object, ...] = ()  # why the first of it did not start in the last pass
 
 
 class Queue:

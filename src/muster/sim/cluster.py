@@ -96,9 +96,7 @@ def check_levels(workload: Workload, cluster: Cluster) -> None:
 def of_workload(workload: Workload) -> Cluster:
     """The machines a trace brings itself."""
     if not workload.nodes:
-        raise UserError(
-            f"{workload.name} does not say what machine it ran on; give --procs N or --cluster FILE"
-        )
+        raise UserError(f"{workload.name} does not say what machine it ran on; give --procs N or --cluster FILE")
     return Cluster(workload.nodes, workload.topology)
 
 
@@ -119,9 +117,7 @@ def _nodes(shape: Entry) -> list[Node]:
     capacity = _capacity(keys)
     if not any(capacity.values()):
         raise shape.error("it has nothing; give cpu, gpus or resources")
-    labels = (
-        {key: value.text() for key, value in keys["labels"].mapping().items()} if "labels" in keys else {}
-    )
+    labels = {key: value.text() for key, value in keys["labels"].mapping().items()} if "labels" in keys else {}
     taints = tuple(_taint(taint) for taint in keys["taints"].items()) if "taints" in keys else ()
     names = [f"{name}-{index}" for index in range(count)] if "count" in keys else [name]
     return [Node(each, capacity, labels, taints) for each in names]
@@ -183,9 +179,7 @@ def _place(level: Entry, nodes: list[Node], wider: list[str]) -> tuple[str, list
 def _domain_resources(level: Entry, name: str, nodes: list[Node]) -> dict[tuple[str, str], Resources]:
     keys = level.mapping(_LEVEL_KEYS)
     each = _resources(keys)
-    found: dict[tuple[str, str], Resources] = (
-        {(name, node.labels[name]): each for node in nodes} if each else {}
-    )
+    found: dict[tuple[str, str], Resources] = {(name, node.labels[name]): each for node in nodes} if each else {}
     own = keys["domains"].mapping() if "domains" in keys else {}
     domains = {node.labels[name] for node in nodes}
     for domain, entry in own.items():

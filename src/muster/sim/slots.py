@@ -96,11 +96,7 @@ def interval_set(ranges: Iterable[Range]) -> str:
 
 def _events(outcomes: Sequence[Outcome]) -> Iterable[tuple[float, bool, int]]:
     for index, outcome in enumerate(outcomes):
-        if (
-            outcome.started is not None
-            and outcome.finished is not None
-            and outcome.finished > outcome.started
-        ):
+        if outcome.started is not None and outcome.finished is not None and outcome.finished > outcome.started:
             yield outcome.started, True, index
             yield outcome.finished, False, index
 

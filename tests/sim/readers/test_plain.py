@@ -29,9 +29,7 @@ def test_columns_become_gangs() -> None:
 
 
 def test_amounts_are_spread_over_the_members() -> None:
-    (job,) = read(
-        Source("t.csv", Path(), ["job_id,submit,duration,cpus,memory_gib,nodes", "a,0,1,10,1,4"])
-    ).jobs
+    (job,) = read(Source("t.csv", Path(), ["job_id,submit,duration,cpus,memory_gib,nodes", "a,0,1,10,1,4"])).jobs
     assert job.gang.roles[0].request == {"cpu": 2500, "memory": 1 << 28}
 
 

@@ -43,9 +43,7 @@ class Page(HTMLParser):
         self.words.append(data)
 
     def count(self, tag: str, kind: str) -> int:
-        return sum(
-            name == tag and (attrs.get("class") or "").split()[:1] == [kind] for name, attrs in self.found
-        )
+        return sum(name == tag and (attrs.get("class") or "").split()[:1] == [kind] for name, attrs in self.found)
 
 
 def history(jobs: int, procs: int = 8) -> History:

@@ -58,8 +58,6 @@ def _no_twins(source: Source, workload: Workload) -> None:
     seen: set[str] = set()
     for job in workload.jobs:
         if job.id in seen:
-            lines = (
-                n for n, line in enumerate(source.lines, 1) if job.id in re.split(r"[\s,]+", line.strip())
-            )
+            lines = (n for n, line in enumerate(source.lines, 1) if job.id in re.split(r"[\s,]+", line.strip()))
             raise source.error(list(lines)[1], f"job {job.id!r} is there twice; give every job its own id")
         seen.add(job.id)

@@ -34,9 +34,7 @@ def sniff(head: list[str]) -> bool:
 
 def read(source: Source) -> Workload:
     if "deletion_time" not in header(source.lines):
-        raise source.error(
-            1, "there is no creation_time and deletion_time: this list has sizes only, no time"
-        )
+        raise source.error(1, "there is no creation_time and deletion_time: this list has sizes only, no time")
     shapes: dict[_Shape, tuple[Role, ...]] = {}
     jobs, skipped = [], []
     for row in rows(source):
@@ -68,9 +66,7 @@ def _job(row: Row, shapes: dict[_Shape, tuple[Role, ...]]) -> Job | str:
         raise row.error("gpu_milli", f"give at most {_CARD}, one whole card")
     shape = (row.whole("cpu_milli"), row.whole("memory_mib"), cards * share, row.text("gpu_spec"))
     identity = row.text("name", str(row.line))
-    gang = Gang(
-        uid=identity, roles=shapes.get(shape) or _shape(shape, shapes), submitted=row.number("creation_time")
-    )
+    gang = Gang(uid=identity, roles=shapes.get(shape) or _shape(shape, shapes), submitted=row.number("creation_time"))
     return Job(gang, runtime, identity)
 
 

@@ -52,9 +52,7 @@ def _job(row: Row, shapes: _Shapes) -> Job:
     if least > most:
         raise row.error("min", f"it is above max, {most}")
     if not least <= members <= most:
-        raise row.error(
-            "min" if least > members else "max", f"the job has {members} members, and must lie between"
-        )
+        raise row.error("min" if least > members else "max", f"the job has {members} members, and must lie between")
     identity = row.text("job_id")
     if not identity:
         raise row.error("job_id", "give every job an id")

@@ -119,22 +119,16 @@ def _why_left_out(submitted: float, runtime: float, processors: float) -> str:
 def _malformed(source: Source, line: int, fields: list[str]) -> UserError:
     """Find out which field broke the record: only now, so that good records cost nothing."""
     if len(fields) != _COLUMNS:
-        return source.error(
-            line, f"{len(fields)} fields; a record of the Standard Workload Format has {_COLUMNS}"
-        )
+        return source.error(line, f"{len(fields)} fields; a record of the Standard Workload Format has {_COLUMNS}")
     for index, name in _NAMES.items():
         try:
             value = float(fields[index])
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            return source.error(
-                line, f"{name} (column {index + 1}) is {fields[index]!r}; give a number, -1 if unknown"
-            )
+            return source.error(line, f"{name} (column {index + 1}) is {fields[index]!r}; give a number, -1 if unknown")
         if value < -1:
-            return source.error(
-                line, f"{name} (column {index + 1}) is {value:g}; give at least 0, -1 if unknown"
-            )
+            return source.error(line, f"{name} (column {index + 1}) is {value:g}; give at least 0, -1 if unknown")
     return source.error(line, "the number of processors (columns 5 and 8) is not whole")
 
 

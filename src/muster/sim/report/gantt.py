@@ -88,9 +88,7 @@ def _map(frame: Frame, history: History, slots: Slots, between: tuple[float, flo
     return "".join(_shade(frame, shades, shade) for shade in range(1, _SHADES + 1))
 
 
-def _cover(
-    begin: float, end: float, cells: int
-) -> tuple[int, "np.ndarray[tuple[int], np.dtype[np.float64]]"]:
+def _cover(begin: float, end: float, cells: int) -> tuple[int, "np.ndarray[tuple[int], np.dtype[np.float64]]"]:
     """The first cell touched by begin..end, and what part of each touched cell is covered."""
     first, last = int(begin), min(cells - 1, int(np.ceil(end)) - 1)
     edges = np.arange(first, max(first, last) + 2, dtype=np.float64)

@@ -56,9 +56,7 @@ def section(heading: str, hint: str, *parts: str) -> str:
 
 def key(entries: Sequence[tuple[str, str]]) -> str:
     """A legend: names and the CSS colours they stand for."""
-    items = "".join(
-        f'<span><i style="background:var({colour})"></i>{escape(name)}</span>' for name, colour in entries
-    )
+    items = "".join(f'<span><i style="background:var({colour})"></i>{escape(name)}</span>' for name, colour in entries)
     return f'<div class="key">{items}</div>'
 
 
@@ -97,9 +95,7 @@ def _tiles(figures: Metrics) -> str:
         ("jobs backfilled", count(figures.backfilled), ""),
     ]
     if figures.deadlines:
-        tiles.append(
-            (f"missed of {count(figures.deadlines)} deadlines", count(figures.missed_deadlines), "bad")
-        )
+        tiles.append((f"missed of {count(figures.deadlines)} deadlines", count(figures.missed_deadlines), "bad"))
     if figures.never_started:
         tiles.append(("jobs never started", count(figures.never_started), "bad"))
     cells = "".join(
@@ -111,9 +107,7 @@ def _tiles(figures: Metrics) -> str:
 
 def _gantt_section(history: History, slots: Slots, drawing: str) -> str:
     if is_map(slots):
-        return section(
-            "Who held what", "too many jobs to draw each: the stronger the colour, the fuller", drawing
-        )
+        return section("Who held what", "too many jobs to draw each: the stronger the colour, the fuller", drawing)
     legend = [("started in queue order", "--job")]
     if any(outcome.backfilled for outcome in history.outcomes):
         legend.append(("backfilled", "--back"))
@@ -134,9 +128,7 @@ def _longest(history: History) -> str:
         )
         for outcome in worst
     ]
-    return section(
-        "Waited longest", f"the first {len(rows)}", table(("job", "waited", "members", "ran"), rows)
-    )
+    return section("Waited longest", f"the first {len(rows)}", table(("job", "waited", "members", "ran"), rows))
 
 
 def _never(history: History) -> str:
