@@ -27,6 +27,7 @@ class Blueprint:
     members: int
     required: int  # depth of the level all of it must share; -1: none
     preferred: int
+    unknown_level: str  # required, but no node is labelled with it
     plain: Shape | None  # its one shape, if its chances are a matter of counting slots
     key: object
 
