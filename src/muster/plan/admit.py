@@ -12,11 +12,14 @@ from muster.model.gang import Reservation
 from muster.plan.actions import Plan, Reserve
 from muster.plan.hold import hold_for
 from muster.plan.nodewise import Nodewise
-from muster.plan.room import Part
 from muster.plan.profile import NEVER
+from muster.plan.room import Part
 from muster.plan.start import start
 from muster.plan.state import State
 from muster.plan.waiting import RANK, Entry, Kind
+
+SEARCHES = 16
+"""Gangs in a pass that may look in vain for a time to be promised; each look costs a walk through the future."""
 
 
 def admit(state: State, now: float, plan: Plan) -> None:
@@ -58,13 +61,16 @@ class Pass:
         self.state = state
         self.now = now
         self.plan = plan
+        self.without_time = 0  # gangs of whose start nobody could tell the time
         self.too_long: dict[int, float] = {}  # kinds with room, by the shortest run that would move a promise
 
     # Promises
 
     def keep_promises(self) -> None:
         """Whose time has come starts, if those who should have left by now have."""
-        due = [entry for entry in self.state.promises.values() if entry.promised is not None and entry.promised <= self.now]
+        due = [
+            entry for entry in self.state.promises.values() if entry.promised is not None and entry.promised <= self.now
+        ]
         for entry in sorted(due, key=RANK):
             self.start_if_fits(entry, promised=True)
 
@@ -92,11 +98,13 @@ class Pass:
         self.state.promises[entry.uid] = entry
         self.state.future(self.now).promise(entry)
         for ask in entry.asks:
-            self.plan.actions.append(Reserve(ask.gang, Reservation(time, count=ask.members, firm=self.state.firm)))
+            self.plan.actions.append(
+                Reserve(ask.gang, Reservation(time, count=ask.blueprint.members, firm=self.state.firm))
+            )
 
     def promises_left(self) -> bool:
         most = self.state.policy.reservations
-        return most is None or len(self.state.promises) < most
+        return self.without_time < SEARCHES and (most is None or len(self.state.promises) < most)
 
     # Starting
 
@@ -155,12 +163,14 @@ class Pass:
         if self.start_if_fits(entry, promised=False):
             return True
         state = self.state
-        if self.promises_left() and not self.promise(entry) and entry.aged and state.held is None:
-            state.held = hold_for(state, entry)
+        if self.promises_left() and not self.promise(entry):
+            self.without_time += 1
+            if entry.aged and state.held is None:
+                state.held = hold_for(state, entry)
         return False
 
     def whole_queue(self) -> None:
-        """Everyone, in order. A kind without room is not asked again, nor one that ran into a promise, unless shorter."""
+        """Everyone, in order: first those who can be promised a start, then those who can only pass."""
         policy = self.state.policy
         self.state.held = None
         scan = Heads(self.state.queue.open_kinds())
@@ -179,9 +189,10 @@ class Pass:
         scan = Heads(kinds)
         if order is None:
             for entry in scan:
-                if entry.length < self.too_long.get(id(entry.kind), NEVER) and entry.promised is None:
-                    if not self.start_if_fits(entry, promised=False) and id(entry.kind) not in self.too_long:
-                        scan.close()
+                if entry.promised is not None or entry.length >= self.too_long.get(id(entry.kind), NEVER):
+                    continue
+                if not self.start_if_fits(entry, promised=False) and id(entry.kind) not in self.too_long:
+                    scan.close()  # no room: that goes for all of its kind
             return
         entries = [entry for kind in kinds for entry in kind.entries if entry.promised is None]
         for entry in sorted(entries, key=lambda e: (order.key(e.gang, self.now), e.rank)):
@@ -211,4 +222,3 @@ class Heads:
 
     def rest(self) -> list[Kind]:
         return [kind for _, kind, _, _ in self.heads]
-

@@ -28,6 +28,7 @@ class Ledger:
             for name, amount in node.capacity.items():
                 self.capacity[self.resources[name], i] = amount
         self.free = self.capacity.copy()
+        self.rows = list(self.free)  # a view per resource: indexing one is twice as fast as indexing the table
         self.changes: list[Ints] = []
         self.forgotten = 0  # changes dropped from the front of the list
         self.log: list[tuple[Ints, Iterable[tuple[int, int]], Ints]] = []
@@ -46,7 +47,7 @@ class Ledger:
     def take(self, nodes: Ints, request: Iterable[tuple[int, int]], counts: Ints) -> None:
         """Members of one request, `counts[i]` of them, now hold `nodes[i]` (each node once)."""
         for row, amount in request:
-            self.free[row, nodes] -= counts if amount == 1 else counts * amount
+            self.rows[row][nodes] -= counts if amount == 1 else counts * amount
         if self.trials:
             self.log.append((nodes, request, counts))
         self.note(nodes)
@@ -69,7 +70,7 @@ class Ledger:
         while len(self.log) > mark:
             nodes, request, counts = self.log.pop()
             for row, amount in request:
-                self.free[row, nodes] += counts * amount
+                self.rows[row][nodes] += counts * amount
             self.note(nodes)
         self._close()
 

@@ -37,7 +37,12 @@ class Promise:
 
 class Nodewise:
     def __init__(
-        self, ledger: Ledger, placing: Placing, now: float, running: Iterable[Holding], promised: Iterable[Entry]
+        self,
+        ledger: Ledger,
+        placing: Placing,
+        now: float,
+        running: Iterable[Holding],
+        promised: Iterable[Entry],
     ) -> None:
         self.ledger = ledger
         self.placing = placing
@@ -110,9 +115,7 @@ class Nodewise:
 
     def kept_from(self, entry: Entry, now: float) -> Bools | None:
         """The nodes it must stay off if it is not to touch any promise it outlasts."""
-        masks = [
-            p.mask for p in self.promises.values() if p.entry is not entry and p.overlaps(now, now + entry.length)
-        ]
+        masks = [p.mask for p in self.promises.values() if p.entry is not entry and p.overlaps(now, now + entry.length)]
         return np.logical_or.reduce(masks) if masks else None
 
     def kept_until(self, end: float) -> Bools | None:

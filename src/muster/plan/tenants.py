@@ -45,7 +45,7 @@ class Group:
     def put(self, nodes: Ints, counts: Ints) -> None:
         self.parts.append((nodes, counts))
         if len(self.parts) >= self.compact_at:
-            self._compact()
+            self.compact()
             self.compact_at = max(_PARTS, 2 * len(self.parts))
 
     def take_back(self, nodes: Ints, counts: Ints) -> None:
@@ -55,7 +55,7 @@ class Group:
                 return
         self.put(nodes, -counts)
 
-    def _compact(self) -> None:
+    def compact(self) -> None:
         if not self.parts:
             return
         nodes, where = np.unique(np.concatenate([part[0] for part in self.parts]), return_inverse=True)
@@ -212,6 +212,8 @@ class Tenants:
 
     def _sweep(self) -> None:
         """Forget the groups that nobody belongs to any more."""
+        for group in self.groups.values():
+            group.compact()
         alive = [group for group in self.groups.values() if group.parts]
         for index in (self.groups, self.by_pair, self.repelling, self.with_ports):
             index.clear()
