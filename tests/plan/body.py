@@ -116,7 +116,7 @@ class Body:
         live = self.live[uid]
         self._drop(live, role, node, count)
         live.succeeded[role] += count
-        self.state.succeed(uid, role, node, count, self.now)
+        self.state.succeed(uid, role, node, count)
 
     def _drop(self, live: Live, role: int, node: str, count: int) -> None:
         assert live.seats[role, node] >= count
@@ -182,7 +182,7 @@ class Body:
             self.step(until)
 
     def _note_overruns(self) -> None:
-        if self.policy.moves or any(live.expected_end < self.now for live in self.live.values()):
+        if self.policy.moves or any(live.expected_end <= self.now for live in self.live.values()):
             self.excuse()
         for entry in self.state.queue.entries.values():
             if not entry.aged and entry.gang.submitted + self.policy.age_bound <= self.now:
@@ -208,6 +208,8 @@ class Body:
         if bind.why == "repair":
             self.excuse()
         for seats in bind.seats:
+            tp = getattr(gang.roles[seats.role].parallelism, "tp", 1)
+            assert not self.policy.whole or all(count % tp == 0 for count in seats.counts)
             assert len(set(seats.nodes)) == len(seats.nodes) == len(seats.counts)
             for node, count in zip(seats.nodes, seats.counts, strict=True):
                 assert count > 0
@@ -216,7 +218,7 @@ class Body:
         self._check_partial(live)
         assert bind.complete == (live.missing() == 0)
         self._check_seats(live)
-        self._check_capacity({node for seats in bind.seats for node in seats.nodes})
+        self._check_capacity(bind)
 
     @staticmethod
     def _may_run(gang: Gang, role: int, node: Node) -> bool:
@@ -228,9 +230,6 @@ class Body:
         gang = live.gang
         for index, role in enumerate(gang.roles):
             assert live.held(index) + live.succeeded[index] <= role.most
-            tp = role.parallelism.tp if role.parallelism else 1
-            if self.policy.whole and live.partial_since is None and not any(live.succeeded):
-                assert all(count % tp == 0 for (i, _), count in live.seats.items() if i == index)
             if role.rules.away:
                 assert all(count == 1 for (i, _), count in live.seats.items() if i == index)
         if gang.closeness.required and self.policy.whole:
@@ -241,9 +240,15 @@ class Body:
         depth = 1 + levels.index(live.gang.closeness.required)
         return {path(self.nodes[node], levels)[:depth] for _, node in live.seats}
 
-    def _check_capacity(self, names: Iterable[str]) -> None:
+    def _check_capacity(self, bind: Bind) -> None:
         """Promise 2, counted from the seats that were handed out."""
-        used: dict[str, Counter[str]] = {name: Counter() for name in names}
+        used: dict[str, Counter[str]] = {name: Counter() for seats in bind.seats for name in seats.nodes}
+        wanted = {
+            (name, resource)
+            for seats in bind.seats
+            for name in seats.nodes
+            for resource in bind.gang.roles[seats.role].request
+        }
         trees: Counter[tuple[str, ...]] = Counter()
         for live in self.live.values():
             for (role, node), count in live.seats.items():
@@ -253,12 +258,12 @@ class Body:
             if live.gang.closeness.resources and live.seats:
                 for domain in self.domains_of(live):
                     for resource, amount in live.gang.closeness.resources:
-                        trees[(live.gang.closeness.required, domain[-1], resource)] += amount
-        for name, amounts in used.items():
-            for resource, amount in amounts.items():
-                assert amount <= self.nodes[name].capacity.get(resource, 0), f"{name} is overcommitted in {resource}"
-        for (level, domain, resource), amount in trees.items():
-            assert amount <= self.topology.resources.get((level, domain), {}).get(resource, 0)
+                        trees[(live.gang.closeness.required, *domain, resource)] += amount
+        for name, resource in wanted:  # a node that shrank may hold too much of something else
+            most = self.nodes[name].capacity.get(resource, 0)
+            assert used[name][resource] <= most, f"{name} is overcommitted in {resource}"
+        for (level, *domain, resource), amount in trees.items():
+            assert amount <= self.topology.resources.get((level, domain[-1]), {}).get(resource, 0)
 
     def _reserved(self, action: Reserve) -> None:
         """Promise 4: it never moves later without a cause."""

@@ -148,10 +148,10 @@ class Scene:
     def arrive(self) -> None:
         """One gang, or a small group of them."""
         size = self.random.choice([1, 1, 1, 2]) if self.taste.groups else 1
+        group = f"group{self.made}" if size > 1 else ""
         for _ in range(size):
             gang, real = self.gang()
-            if size > 1:
-                gang = replace(gang, group=f"group{self.made - self.made % 2}-{self.body.now}", group_size=size)
+            gang = replace(gang, group=group, group_size=size)
             self.body.submit(gang, real)
 
     def misfortune(self) -> None:

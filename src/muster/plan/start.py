@@ -20,10 +20,7 @@ def start(state: State, entry: Entry, seating: list[list[Part]], now: float, pla
         for part in parts:
             state.seat(holding, part)
         if blueprint.required >= 0:
-            domain = int(state.forest.levels[blueprint.required].of_node[parts[0].nodes[0]])
-            holding.domain = (blueprint.required, domain)
-            if gang.closeness.resources:
-                state.domains.take(holding)
+            state.domains.take(holding)
         state.running[gang.uid] = holding
         if any(role.max > role.min for role in gang.roles):
             state.track(holding)
@@ -49,5 +46,6 @@ def bind_more(state: State, holding: Holding, parts: list[Part], why: str, now: 
         state.seat(holding, part)
         if state.outlook is not None:
             state.outlook.started(holding, part.members, now)
+    state.domains.take(holding)
     plan.actions.append(Bind(gang, seats_of(state, parts), why, complete=not any(holding.missing())))
     state.track(holding)
