@@ -128,21 +128,27 @@ class Pass:
             time = future.earlier(entry, self.now)
             if time is not None:
                 self.state.revoke(entry)
-                if time > self.now or not self.start_if_fits(entry, None):
-                    self._promise(entry, time)
+                self._grant(entry, time)
+                if time > self.now or not self.redeem(entry):
+                    self._announce(entry)
 
     def promise(self, entry: Entry) -> bool:
         """Promise it the earliest start there is. False if no end in sight lets it in."""
         time = self.state.future(self.now).earliest(entry, self.now)
         if time is not None:
-            self._promise(entry, time)
+            self._grant(entry, time)
+            self._announce(entry)
         return time is not None
 
-    def _promise(self, entry: Entry, time: float) -> None:
+    def _grant(self, entry: Entry, time: float) -> None:
         entry.promised = time
         self.state.promises[entry.uid] = entry
         self.state.future(self.now).promise(entry)
-        if entry.written == time:
+
+    def _announce(self, entry: Entry) -> None:
+        """Have it written down, unless it is already."""
+        time = entry.promised
+        if time is None or entry.written == time:
             return
         entry.written = time
         for ask in entry.asks:
