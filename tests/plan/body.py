@@ -197,7 +197,9 @@ class Body:
         if live is None:
             assert bind.why in {"start", "backfill", "pod"}
             del self.waiting[gang.uid]
-            self.written.pop(gang.uid, None)
+            promise = self.written.pop(gang.uid, None)
+            if promise is not None and promise.at < self.now:
+                self.excuse()  # somebody overstayed, and whoever waited for that may now be in the way of others
             self.started_at[gang.uid] = self.now
             ends = self.now + self.lengths[gang.uid]
             live = self.live[gang.uid] = Live(gang, self.now, ends, succeeded=[0] * len(gang.roles))

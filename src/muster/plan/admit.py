@@ -121,8 +121,8 @@ class Pass:
 
     def improve_promises(self) -> None:
         """Room came back early: promises move up, in queue order, never down."""
-        future = self.state.future(self.now)
         for entry in sorted(self.state.promises.values(), key=RANK):
+            future = self.state.future(self.now)
             if entry.promised is None or entry.promised <= self.now:
                 continue
             time = future.earlier(entry, self.now)

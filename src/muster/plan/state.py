@@ -24,7 +24,7 @@ from muster.plan.nodewise import Nodewise
 from muster.plan.policy import Policy
 from muster.plan.room import Part, Present
 from muster.plan.rules import Classes
-from muster.plan.shapes import Bools, Shapes
+from muster.plan.shapes import Bools, Shape, Shapes
 from muster.plan.tenants import Tenants
 from muster.plan.waiting import Entry, Queue
 
@@ -46,6 +46,7 @@ class State:
         self.room_grew = True
         self.news = True  # something ended otherwise than promised, or the cluster changed: promises may improve
         self.outlook: Counted | Nodewise | None = None
+        self.outlook_of: Shape | None = None  # what it was built for
         self.promises: dict[str, Entry] = {}
         self.held: Bools | None = None  # nodes kept free for an aged gang that nobody can promise a time
         self.pods: list[Pod] = []  # used by the policy that binds pods one by one
@@ -283,10 +284,11 @@ class State:
     def future(self, now: float) -> Counted | Nodewise:
         """Counts while they are exact, nodes otherwise. Built when first needed, then kept up with."""
         shape = self.asker.only_shape()
-        if self.outlook is not None and (shape is not None) == isinstance(self.outlook, Counted):
+        if self.outlook is not None and shape is self.outlook_of:
             return self.outlook
+        self.outlook_of = shape
         running = self.running.values()
-        if shape is not None:
+        if shape is not None and self._each_holds_a_slot(shape):
             self.outlook = Counted(shape, now, running, self.promises.values())
         else:
             self.outlook = Nodewise(self.ledger, self.asker.place, now, running, self.promises.values())
@@ -295,6 +297,13 @@ class State:
             del self.promises[entry.uid]
             self.room_grew = True
         return self.outlook
+
+    def _each_holds_a_slot(self, shape: Shape) -> bool:
+        """Whether everyone who ends gives slots back: not where nodes were closed or shrank under them."""
+        if self.ledger.overdrawn:
+            return False
+        closed = None if shape.allowed is None else ~shape.allowed
+        return closed is None or bool((self.ledger.free == self.ledger.capacity)[:, closed].all())
 
     def has_room_for(self, uid: str) -> bool:
         """Whether a waiting gang fits into what is free now, promises aside."""
