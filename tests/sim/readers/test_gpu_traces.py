@@ -72,7 +72,7 @@ def test_openb_errors_name_the_field(tmp_path: Path, old: str, new: str, message
     [
         ("itp.csv", ",16,288476", ",0,288476", "line 2: num_gpu is '0'; give a number of at least 1"),
         ("itp.csv", ",16,288476", ",16,0", "line 2: duration is '0'; give a number above 0"),
-        ("itp.csv", ",16,288476", ",1.5,9", "line 2: num_gpu is '1.5'; give a whole number of at least 1"),
+        ("itp.csv", ",16,288476", ",1.5,9", "line 2: num_gpu is '1.5'; give a whole number from 1 to 1000000000"),
         ("itp.csv", ",16,288476", ",16", "line 2: 7 fields; the header has 8"),
         ("tiresias.csv", ",164,", ",later,", "line 2: duration is 'later'; give a number"),
     ],
