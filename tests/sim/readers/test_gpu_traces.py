@@ -102,3 +102,10 @@ def test_every_pollux_and_sia_workload_gets_its_run_times(folder: str) -> None:
         jobs = read_trace(str(path)).jobs
         assert len(jobs) in {160, 960}
         assert all(10 < job.runtime < 20 * 3600 for job in jobs)
+
+
+def test_run_times_are_those_pollux_drew_its_workloads_by() -> None:
+    """Two applications that come in one size only, against Pollux' formula worked out separately."""
+    jobs = {job.gang.name: job for job in read_trace(str(traces() / "pollux/workloads/workload-6.csv")).jobs}
+    assert round(jobs["yolov3"].runtime) == 12870
+    assert round(jobs["ncf"].runtime) == 46
