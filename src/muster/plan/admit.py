@@ -43,7 +43,7 @@ def _down_the_queue(state: State, now: float, plan: Plan, *, reordered: bool) ->
     if state.room_grew:
         this.whole_queue()
     else:
-        this.in_turn(sorted(state.fresh, key=RANK))
+        this.in_turn(sorted(state.fresh, key=RANK) if len(state.fresh) > 1 else state.fresh)
 
 
 def _outranked(state: State) -> bool:
@@ -56,6 +56,8 @@ def _outranked(state: State) -> bool:
 
 class Pass:
     """One look down the queue."""
+
+    __slots__ = ("now", "plan", "state", "too_long", "without_time")
 
     def __init__(self, state: State, now: float, plan: Plan) -> None:
         self.state = state
@@ -143,7 +145,13 @@ class Pass:
 
     def may_fit(self, kind: Kind) -> bool:
         """The cheap half of the question."""
-        return kind.single is None or self.state.present.total(kind.single[0]) >= kind.single[1]
+        single = kind.single
+        if single is None:
+            return True
+        shape = single[0]
+        if shape.cursor != self.state.ledger.now:
+            shape.refresh()
+        return shape.total >= single[1]
 
     # The two ways down the queue
 
