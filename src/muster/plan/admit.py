@@ -70,16 +70,21 @@ class Pass:
 
     def keep_promises(self) -> None:
         """Whose time has come starts, if those who should have left by now have."""
-        due = [
-            entry for entry in self.state.promises.values() if entry.promised is not None and entry.promised <= self.now
-        ]
-        for entry in sorted(due, key=RANK):
-            self.start_if_fits(entry, promised=True)
+        for entry in self.promised():
+            if entry.promised is not None and entry.promised <= self.now:
+                self.start_if_fits(entry, promised=True)
+
+    def promised(self) -> list[Entry]:
+        """Who holds a promise, in queue order."""
+        entries = list(self.state.promises.values())
+        if len(entries) > 1:
+            entries.sort(key=RANK)
+        return entries
 
     def improve_promises(self) -> None:
         """Room came back early: promises move up, in queue order, never down."""
         future = self.state.future(self.now)
-        for entry in sorted(self.state.promises.values(), key=RANK):
+        for entry in self.promised():
             if entry.promised is None or entry.promised <= self.now:
                 continue
             time = future.earlier(entry, self.now)
@@ -181,21 +186,26 @@ class Pass:
         """Everyone, in order: first those who can be promised a start, then those who can only pass."""
         policy = self.state.policy
         self.state.held = None
-        scan = Heads(self.state.queue.open_kinds())
-        for entry in scan if self.promises_left() or not policy.passing else ():
-            if self.consider(entry):
-                continue
-            if not policy.passing:
-                return
-            if not self.promises_left():
-                break
-        self.backfill([kind for kind in scan.rest() if self.may_fit(kind)])
+        kinds = self.state.queue.open_kinds()
+        if self.promises_left() or not policy.passing:
+            scan = Heads(kinds)
+            for entry in scan:
+                if self.consider(entry):
+                    continue
+                if not policy.passing:
+                    return
+                if not self.promises_left():
+                    break
+            kinds = scan.rest()
+        kinds = [kind for kind in kinds if self.may_fit(kind)]
+        if kinds:
+            self.backfill(kinds)
 
     def backfill(self, kinds: list[Kind]) -> None:
         """No promise is left to give: those that fit beside the ones given, perhaps in an order of their own."""
         order = self.state.policy.scan
-        scan = Heads(kinds)
         if order is None:
+            scan = Heads(kinds)
             for entry in scan:
                 if entry.promised is not None or entry.length >= self.too_long.get(id(entry.kind), NEVER):
                     continue
