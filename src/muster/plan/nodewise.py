@@ -79,7 +79,9 @@ class Nodewise:
         if not times:
             return
         future = Future(self._table(times[0]))
-        coming = sorted((p for p in self.promises.values() if p.entry is not entry), key=lambda p: p.begin, reverse=True)
+        coming = sorted(
+            (p for p in self.promises.values() if p.entry is not entry), key=lambda p: p.begin, reverse=True
+        )
         during: list[Promise] = []
         last = times[0]
         for time in times:
