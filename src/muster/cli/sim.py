@@ -27,6 +27,9 @@ _NO_LENGTHS = "the trace states no time limits, so nothing can safely be backfil
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = (
+        "%(prog)s TRACE [--policy P] [OPTION ...]\n       %(prog)s compare TRACE [--policies A,B,C] [OPTION ...]"
+    )
     parser.add_argument(
         "words",
         nargs="+",

@@ -13,12 +13,14 @@ from muster.model.rules import Effect, Taint
 from muster.model.topology import Closeness, Topology
 from muster.sim.readers import openb, tiresias
 from muster.sim.readers.source import open_source
+from muster.sim.readers.table import MOST
 from muster.sim.workload import CPU, FLAT, GPU, MEMORY, PER_UNIT, Job, Workload, counted
 from muster.sim.yamlfile import Entry, load
 
 _SHAPE_KEYS = ("name", "count", "cpu", "memory", "gpus", "resources", "labels", "taints")
 _LEVEL_KEYS = ("level", "nodes", "resources", "domains")
 _ANYHOW = Closeness()
+_PLENTY = 1 << 53  # base units: sums of amounts stay within 64 bits
 _TAINT = re.compile(r"([^=:]+)(?:=([^:]*))?:(\w+)")
 
 
@@ -41,14 +43,14 @@ class Cluster:
 
 def flat(procs: int, jobs: Iterable[Job]) -> Cluster:
     """One node of `procs` slots of what the jobs count in; it has plenty of everything else they ask for."""
-    if procs < 1:
-        raise UserError(f"--procs {procs}: give at least 1")
+    if not 1 <= procs <= MOST:
+        raise UserError(f"--procs {procs}: give at least 1, at most {MOST}")
     most: dict[str, int] = {}
     for role in {id(role): role for job in jobs for role in job.gang.roles}.values():
         for name, amount in role.request.items():
             most[name] = max(most.get(name, 0), amount)
     unit = counted(most)
-    plenty = {name: amount * procs * PER_UNIT.get(unit, 1) for name, amount in most.items()}
+    plenty = {name: min(_PLENTY, amount * procs * PER_UNIT.get(unit, 1)) for name, amount in most.items()}
     return Cluster((Node("machine", plenty | {unit: procs * PER_UNIT.get(unit, 1)}),))
 
 
