@@ -4,11 +4,11 @@ Nothing here asks the ledger what is free: who holds what is counted again from 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from muster.model.gang import Gang, Reservation, Running, Seats
+from muster.model.gang import Gang, Running, Seats
 from muster.model.node import Node
 from muster.model.topology import Topology
 from muster.plan.actions import Bind, Plan, Reserve, Stop
@@ -36,9 +36,7 @@ class Live:
         return sum(count for (index, _), count in self.seats.items() if index == role)
 
     def missing(self) -> int:
-        return sum(
-            max(role.min - self.held(i) - self.succeeded[i], 0) for i, role in enumerate(self.gang.roles)
-        )
+        return sum(max(role.min - self.held(i) - self.succeeded[i], 0) for i, role in enumerate(self.gang.roles))
 
     @property
     def expected_end(self) -> float:
@@ -201,8 +199,7 @@ class Body:
             if promise is not None and promise.at < self.now:
                 self.excuse()  # somebody overstayed, and whoever waited for that may now be in the way of others
             self.started_at[gang.uid] = self.now
-            ends = self.now + self.lengths[gang.uid]
-            live = self.live[gang.uid] = Live(gang, self.now, ends, succeeded=[0] * len(gang.roles))
+            live = self.live[gang.uid] = Live(gang, self.now, inf, succeeded=[0] * len(gang.roles))
         else:
             assert bind.why in {"repair", "grow", "pod"}
         if bind.why == "repair":
@@ -217,6 +214,8 @@ class Body:
                 live.seats[seats.role, node] += count
         self._check_partial(live)
         assert bind.complete == (live.missing() == 0)
+        if bind.complete and live.ends == inf:
+            live.ends = self.now + self.lengths[gang.uid]
         self._check_seats(live)
         self._check_capacity(bind)
 
@@ -262,8 +261,8 @@ class Body:
         for name, resource in wanted:  # a node that shrank may hold too much of something else
             most = self.nodes[name].capacity.get(resource, 0)
             assert used[name][resource] <= most, f"{name} is overcommitted in {resource}"
-        for (level, *domain, resource), amount in trees.items():
-            assert amount <= self.topology.resources.get((level, domain[-1]), {}).get(resource, 0)
+        for (level, *path_, resource), amount in trees.items():
+            assert amount <= self.topology.resources.get((level, path_[-1]), {}).get(resource, 0)
 
     def _reserved(self, action: Reserve) -> None:
         """Promise 4: it never moves later without a cause."""
@@ -309,9 +308,7 @@ class Body:
                 held = {node: count for (role, node), count in live.seats.items() if role == index}
                 if held:
                     seats.append(Seats(index, tuple(held), tuple(held.values())))
-            found.append(
-                Running(live.gang, live.started, tuple(seats), tuple(live.succeeded), live.partial_since)
-            )
+            found.append(Running(live.gang, live.started, tuple(seats), tuple(live.succeeded), live.partial_since))
         return found
 
     def cold(self) -> State:
@@ -322,7 +319,3 @@ class Body:
         for gang in reversed(list(self.waiting.values())):
             state.submit(gang)
         return state
-
-
-def promised(gang: Gang, at: float) -> Gang:
-    return replace(gang, promised=Reservation(at))

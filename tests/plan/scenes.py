@@ -7,7 +7,7 @@ from muster.model.gang import Gang, Role
 from muster.model.node import Node
 from muster.model.rules import ANYWHERE, PodSelector, PodTerm, Requirement, Rules, Taint, Toleration
 from muster.model.topology import Closeness, Parallelism, Topology
-from muster.plan.policy import Policy, parse
+from muster.plan.policy import parse
 from tests.plan.body import Body
 
 POLICIES = (
@@ -126,9 +126,7 @@ class Scene:
         rules = ANYWHERE
         labels: dict[str, str] = {}
         if taste.rules and random.random() < 0.4:
-            rules = random.choice(
-                [Rules(node_selector=(("kind", "a"),)), Rules(tolerations=TOLERATES), APART]
-            )
+            rules = random.choice([Rules(node_selector=(("kind", "a"),)), Rules(tolerations=TOLERATES), APART])
             if rules is APART and layout is None:
                 labels = {"app": "apart"}
             elif rules is APART:
@@ -157,7 +155,9 @@ class Scene:
     def misfortune(self) -> None:
         """A member or a node is lost, finishes, comes back or is closed."""
         random, body = self.random, self.body
-        kind = random.choice(["lose", "lose", "succeed", "remove", "return", "return", "cordon", "open", "resize", "withdraw"])
+        kind = random.choice(
+            ["lose", "lose", "succeed", "remove", "return", "return", "cordon", "open", "resize", "withdraw"]
+        )
         held = [(uid, role, node) for uid, live in body.live.items() for role, node in live.seats]
         if kind in {"lose", "succeed"} and held:
             uid, role, node = random.choice(held)
@@ -208,10 +208,6 @@ class Scene:
 
     def hopeless(self, uid: str) -> bool:
         """Whether it does not even fit the empty cluster, or waits for the rest of its group."""
-        group = body_group = self.body.waiting[uid].group
+        group = self.body.waiting[uid].group
         entry = self.body.state.queue.entries.get(group or uid)
-        return entry is None and bool(body_group) or entry is not None and bool(entry.kind.hopeless)
-
-
-def policy_of(text: str) -> Policy:
-    return parse(text)
+        return bool(group) if entry is None else bool(entry.kind.hopeless)

@@ -11,9 +11,8 @@ from heapq import heapify, heappop, heapreplace
 from muster.model.gang import Reservation
 from muster.plan.actions import Plan, Reserve
 from muster.plan.hold import hold_for
-from muster.plan.nodewise import Nodewise
+from muster.plan.nodewise import Nodewise, Seating
 from muster.plan.profile import NEVER
-from muster.plan.room import Part
 from muster.plan.shapes import Bools
 from muster.plan.start import start
 from muster.plan.state import State
@@ -112,7 +111,7 @@ class Pass:
         future = state.future(self.now)
         if not self.may_fit(entry.kind):
             return False
-        seating = None
+        seating: Seating | None = None
         if isinstance(future, Nodewise):
             seating = self._beside_promises(entry, None) or future.on_its_own(entry)
         if seating is None:
@@ -175,6 +174,7 @@ class Pass:
         state = self.state
         if not self.may_fit(entry.kind):
             return False
+        seating: Seating | None
         if not state.promises:
             seating = state.asker.place(state.present, entry, held)
         else:
@@ -184,7 +184,7 @@ class Pass:
         start(state, entry, seating, self.now, self.plan)
         return True
 
-    def _beside_promises(self, entry: Entry, held: Bools | None) -> list[list[Part]] | None:
+    def _beside_promises(self, entry: Entry, held: Bools | None) -> Seating | None:
         state, now = self.state, self.now
         future = state.future(now)
         if not isinstance(future, Nodewise):

@@ -1,5 +1,7 @@
 """Starting a gang: it leaves the queue, takes its nodes in the ledger, and the plan says so."""
 
+from collections.abc import Sequence
+
 from muster.model.gang import Gang, Seats
 from muster.plan.actions import Bind, Plan
 from muster.plan.holding import Holding, expected_end
@@ -8,7 +10,7 @@ from muster.plan.state import State
 from muster.plan.waiting import Entry
 
 
-def start(state: State, entry: Entry, seating: list[list[Part]], now: float, plan: Plan) -> None:
+def start(state: State, entry: Entry, seating: Sequence[Sequence[Part]], now: float, plan: Plan) -> None:
     passed = bool(state.promises) and any(entry.rank > other.rank for other in state.promises.values())
     state.leave(entry)
     actions = plan.actions
@@ -29,7 +31,7 @@ def start(state: State, entry: Entry, seating: list[list[Part]], now: float, pla
         actions.append(Bind(gang, seats_of(state, parts), "backfill" if passed else "start"))
 
 
-def seats_of(state: State, parts: list[Part]) -> tuple[Seats, ...]:
+def seats_of(state: State, parts: Sequence[Part]) -> tuple[Seats, ...]:
     names = state.ledger.names
     return tuple(
         [

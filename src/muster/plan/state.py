@@ -99,9 +99,14 @@ class State:
         if entry in self.fresh:
             self.fresh.remove(entry)
         self.leave(entry)
+        self._drop_pods(uid)
         if not entry.kind.hopeless:
             self.asker.count(entry, -1)
         self.room_grew = self.news = True
+
+    def _drop_pods(self, uid: str) -> None:
+        if self.pods:
+            self.pods = [pod for pod in self.pods if pod[-1].uid != uid]
 
     def leave(self, entry: Entry) -> None:
         """Out of the queue, and its promise with it."""
@@ -130,6 +135,7 @@ class State:
         del self.running[uid]
         self.partial.discard(uid)
         self.bending.discard(uid)
+        self._drop_pods(uid)
         self.asker.count_one(holding.what, -1)
         self.room_grew = self.news = True
 
