@@ -5,6 +5,7 @@ answered by `membership`; keeping the index by those answers is the watcher's pa
 """
 
 from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -67,6 +68,7 @@ class Cluster:
     objects: Objects = field(default_factory=dict)
     pods: Mapping[Key, Collection[Pod]] = field(default_factory=dict)
     owners: Mapping[Key, Collection[Ref]] = field(default_factory=dict)
+    with_status: AbstractSet[tuple[str, str]] = frozenset()  # custom kinds found to have a status subresource
 
     def find(self, kind: type[T], group: str, name: str, namespace: str, object_name: str) -> T | None:
         """The object of that name, if it is known and of the decoded type."""

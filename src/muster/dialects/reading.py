@@ -10,7 +10,7 @@ from muster.model.gang import Gang, Running
 State = Literal["gated", "waiting", "bound", "running", "succeeded", "failed", "ending"]
 Stage = Literal["waiting", "running", "partial", "done", "stopped"]
 
-PRESENT: frozenset[State] = frozenset({"waiting", "bound", "running"})
+COUNTED: frozenset[State] = frozenset({"gated", "waiting", "bound", "running", "succeeded"})
 HOLDING: frozenset[State] = frozenset({"bound", "running"})
 
 

@@ -5,12 +5,13 @@ decides for all of them at once. A member that does not exist yet takes the shap
 since admission may have changed them, and only without any that of its owner's template.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 from muster.dialects.cluster import Cluster
 from muster.dialects.ranks import rank_of, role_of
-from muster.dialects.reading import HOLDING, State
+from muster.dialects.reading import COUNTED, HOLDING, State
 from muster.dialects.rules import rules_of
 from muster.dialects.terms import Expected
 from muster.model.resources import Resources
@@ -40,15 +41,15 @@ class Part:
     most: int = 0  # what the owner can be resized to
     labels: Mapping[str, str] = field(default_factory=dict)
 
-    def count(self, states: Iterable[State]) -> int:
+    def count(self, states: AbstractSet[State]) -> int:
         """Members in any of these states."""
-        wanted = set(states)
-        return sum(state_of(pod) in wanted for pod in self.pods) + (self.gone if "succeeded" in wanted else 0)
+        gone = self.gone if "succeeded" in states else 0
+        return sum(state_of(pod) in states for pod in self.pods) + gone
 
     @property
     def size(self) -> int:
         """Members that exist and count, or will."""
-        return self.count(("gated", "waiting", "bound", "running", "succeeded")) + self.absent
+        return self.count(COUNTED) + self.absent
 
 
 def state_of(pod: Pod) -> State:
@@ -90,9 +91,8 @@ def parts_of(
 
 def _add_expected(parts: list[Part], expected: Expected, shapes: "_Shapes") -> None:
     same = [part for part in parts if part.name == expected.role]
-    counted = ("gated", "waiting", "bound", "running", "succeeded")
-    seen = sum(part.count(counted) for part in same)  # type: ignore[arg-type]
-    finished = sum(part.count(("succeeded",)) for part in same)
+    seen = sum(part.count(COUNTED) for part in same)
+    finished = sum(part.count({"succeeded"}) for part in same)
     gone = max(expected.done - finished, 0)
     absent = max(expected.count - expected.lost - seen - gone, 0)
     if not same:
@@ -165,9 +165,7 @@ def _rename(parts: Sequence[Part]) -> None:
             part.name = f"{part.name}-{number}"
 
 
-def quorum(
-    parts: Sequence[Part], minimum: int, role_minimum: Mapping[str, int], later_total: int
-) -> list[int]:
+def quorum(parts: Sequence[Part], minimum: int, role_minimum: Mapping[str, int]) -> list[int]:
     """How many of each role start the gang: any members will do, those on nodes and those done first of all.
 
     Then the oldest that wait, then those still to come. `role_minimum` sets the share of the roles it names.
@@ -178,7 +176,7 @@ def quorum(
         if part.name in role_minimum:
             shares[number] = min(role_minimum[part.name], part.size)
             left -= shares[number]
-    for number in _preferred(parts, later_total):
+    for number in _preferred(parts):
         if left <= 0:
             break
         if parts[number].name not in role_minimum and shares[number] < parts[number].size:
@@ -187,12 +185,12 @@ def quorum(
     return shares
 
 
-def _preferred(parts: Sequence[Part], later_total: int) -> list[int]:
+def _preferred(parts: Sequence[Part]) -> list[int]:
     """Role numbers, one per member, in the order in which members are chosen for the quorum."""
     done: list[int] = []
     candidates: list[tuple[int, str, str, int]] = []
     for number, part in enumerate(parts):
-        done += [number] * part.count(("succeeded", *HOLDING))
+        done += [number] * part.count(HOLDING | {"succeeded"})
         for pod in part.pods:
             if state_of(pod) in {"waiting", "gated"}:
                 gated = int(state_of(pod) == "gated")
