@@ -42,7 +42,8 @@ def terms(key: Key, pods: Sequence[Pod], cluster: Cluster) -> Terms:
         return without_group(key, pods)
     found = annotated_terms(group_terms(key, group, RESOURCE), group.metadata)
     # waiting-time is the pods' way; with an object its own field counts.
-    return replace(found, timeout=float(group.spec.schedule_timeout_seconds or 0) or None)
+    timeout = float(max(group.spec.schedule_timeout_seconds or 0, 0)) or None
+    return replace(found, timeout=timeout, loose=found.minimum == 0)
 
 
 def report(reading: Reading, cluster: Cluster, words: Words, now: float) -> tuple[Verb, ...]:

@@ -1,4 +1,4 @@
-"""What every spelling of a gang by labels, annotations or a group object has: a claim, its terms, its report."""
+"""A spelling of a gang by labels, annotations or a group object: its claim on pods, its terms, its report."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -45,6 +45,15 @@ KNOWN = frozenset(
     {GANG, MIN, MAX, QUEUE, WALLTIME, DEADLINE, WAITING_COST, REQUIRED, PREFERRED}
     | {DOMAIN_RESOURCES, PARALLELISM, SPEEDUP, PROMISE, STOPPED, REPLICAS}
 )
+ALIASES = {
+    "kueue.x-k8s.io/podset-required-topology": REQUIRED,
+    "kai.scheduler/topology-required-placement": REQUIRED,
+    "kueue.x-k8s.io/podset-preferred-topology": PREFERRED,
+    "kai.scheduler/topology-preferred-placement": PREFERRED,
+    "kai.scheduler/batch-min-member": MIN,
+}
+"""The same wish in the words of others; ours win where both are said."""
+
 _LABEL_KEY = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_./]*")
 
 
@@ -93,10 +102,14 @@ def wishes(where: str, annotations: Mapping[str, str]) -> tuple[Wishes, tuple[Pr
 def merged(layers: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """Our annotations of several objects, the weakest object first."""
     found: dict[str, str] = {}
+    borrowed: dict[str, str] = {}
     for layer in layers:
-        if layer:
-            found.update({key: text for key, text in layer.items() if key.startswith(PREFIX)})
-    return found
+        for key, text in layer.items():
+            if key.startswith(PREFIX):
+                found[key] = text
+            elif key in ALIASES:
+                borrowed[ALIASES[key]] = text
+    return {**borrowed, **found}
 
 
 def read_promise(text: str) -> Reservation:
