@@ -25,7 +25,9 @@ class Access(Protocol):
         """One object; ApiError 404 when there is none."""
         ...
 
-    def list(self, resource: str, namespace: str | None = None, labels: str = "", fields: str = "") -> list[Object]:
+    def list(
+        self, resource: str, namespace: str | None = None, labels: str = "", fields: str = ""
+    ) -> list[Object]:
         """Objects in order of namespace and name; all namespaces when none is given. Selectors as in kubectl."""
         ...
 
