@@ -1,9 +1,9 @@
 """Where the embedded cluster keeps its objects: SQLite on disk, everything in memory for reading.
 
-One module hides the three things an API server needs of its store: versions (every write takes the next number,
-and can be made conditional on the last one), watching (every change after a version, in order, none missing, or
-a clear "too old"), and durability (a write that returned survives kill -9 of the process; with `power_safe`, one
-whose `durable()` returned survives a power cut, with many writes sharing one fsync).
+One module hides the three things an API server needs of its store: versions (every write takes the next
+number, and can be made conditional on the last one), watching (every change after a version, in order, none
+missing, or a clear "too old"), and durability (a write that returned survives kill -9 of the process; with
+`power_safe`, one whose `durable()` returned survives a power cut, with many writes sharing one fsync).
 
 Each object is kept decoded and encoded: encoding happens once per write, however many read or watch it.
 Everything but the fsyncs runs on one thread, the event loop's, so a read followed by a write is atomic.
@@ -25,6 +25,7 @@ from typing import IO, Any
 import orjson
 
 Object = dict[str, Any]
+_Rows = list[tuple[str, tuple[Any, ...]]]  # statements and their values
 Key = tuple[str, str]  # namespace ("" when there is none) and name
 
 ADDED, MODIFIED, DELETED = "ADDED", "MODIFIED", "DELETED"
@@ -42,15 +43,15 @@ _REMOVE = "DELETE FROM objects WHERE id = ?"
 _MARK = "UPDATE deleted SET revision = ?"
 
 
-class VersionConflict(Exception):
+class VersionConflictError(Exception):
     """The object is not at the version the writer had read."""
 
 
-class Compacted(Exception):
+class CompactedError(Exception):
     """Changes since that version are no longer kept: list again."""
 
 
-class DataInUse(Exception):
+class DataInUseError(Exception):
     """Another process has this data directory open."""
 
 
@@ -113,11 +114,11 @@ class Watcher:
             shelf.watchers.add(self)
 
     def take(self) -> list[Change]:
-        """Every change not taken yet, in order. Raises Compacted when some were forgotten meanwhile."""
+        """Every change not taken yet, in order. Raises CompactedError when some were forgotten meanwhile."""
         changes: list[Change] = []
         for shelf in self._shelves:
             if self._seen < shelf.floor:
-                raise Compacted
+                raise CompactedError
             if shelf.log and shelf.log[-1].revision > self._seen:
                 changes += shelf.log[bisect_right(shelf.log, self._seen, key=_revision) :]
         if changes:
@@ -167,7 +168,7 @@ class Store:
         self._db = _open(self._path, self.power_safe) if self._path else None
         self._thread = ThreadPoolExecutor(1, "store") if self._path else None
         self._writes = self._last_row = 0
-        self._pending: list[tuple[Change, list[tuple[str, tuple[Any, ...]]]]] = []
+        self._pending: list[tuple[Change, _Rows]] = []
         self._group: asyncio.Future[None] | None = None
         self.revision = self._load()
 
@@ -205,7 +206,7 @@ class Store:
         shelf = self._shelves[resource]
         old = shelf.records.get(key)
         if expect is not None and expect != (old.revision if old else 0):
-            raise VersionConflict
+            raise VersionConflictError
         revision = self.revision + 1
         obj["metadata"]["resourceVersion"] = str(revision)
         row = old.row if old else self._last_row + 1
@@ -224,7 +225,7 @@ class Store:
         shelf = self._shelves[resource]
         old = shelf.records.get(key)
         if old is None or (expect is not None and expect != old.revision):
-            raise VersionConflict
+            raise VersionConflictError
         revision = self.revision + 1
         obj = {**old.obj, "metadata": {**old.obj["metadata"], "resourceVersion": str(revision)}}
         record = Record(old.row, revision, obj, orjson.dumps(obj))
@@ -235,10 +236,10 @@ class Store:
         return record
 
     def watch(self, resources: Iterable[str], since: int) -> Watcher:
-        """Changes after a version. Raises Compacted when some of them are no longer kept."""
+        """Changes after a version. Raises CompactedError when some of them are no longer kept."""
         shelves = [self._shelves[resource] for resource in resources]
         if any(since < shelf.floor for shelf in shelves):
-            raise Compacted
+            raise CompactedError
         return Watcher(shelves, since)
 
     def floor(self, resource: str) -> int:
@@ -266,25 +267,24 @@ class Store:
         if self._lock is not None:
             self._lock.close()
 
-    def _save(self, change: Change, rows: list[tuple[str, tuple[Any, ...]]]) -> None:
+    def _save(self, change: Change, rows: _Rows) -> None:
         self.revision = change.revision
-        if self.power_safe:
+        if self.power_safe and self._db is not None:
             self._pending.append((change, rows))
             if self._group is None:
                 loop = asyncio.get_running_loop()
-                self._group = loop.create_task(self._commit_groups())
+                self._group = loop.create_task(self._commit_groups(self._db))
             return
         if self._db is not None:
-            self._write_through(change.revision, rows)
+            self._write_through(self._db, change.revision, rows)
         self._publish(change)
 
-    def _write_through(self, revision: int, rows: list[tuple[str, tuple[Any, ...]]]) -> None:
-        assert self._db is not None
+    def _write_through(self, db: sqlite3.Connection, revision: int, rows: _Rows) -> None:
         try:
             if len(rows) == 1:
-                self._db.execute(*rows[0])
+                db.execute(*rows[0])
             else:
-                _commit(self._db, rows)
+                _commit(db, rows)
         except sqlite3.Error:
             self.revision = revision - 1
             raise
@@ -292,14 +292,14 @@ class Store:
         if self._writes % CHECKPOINT_EVERY == 0 and self._thread and self._path:
             self._thread.submit(_checkpoint, self._path)
 
-    async def _commit_groups(self) -> None:
+    async def _commit_groups(self, db: sqlite3.Connection) -> None:
         """Write what has gathered, as one transaction, until nothing has gathered meanwhile."""
         loop = asyncio.get_running_loop()
         await asyncio.sleep(0)  # let the other requests of this turn of the loop join
         while self._pending:
             group, self._pending = self._pending, []
             rows = [row for _, rows in group for row in rows]
-            await loop.run_in_executor(self._thread, _commit, self._db, rows)
+            await loop.run_in_executor(self._thread, _commit, db, rows)
             for change, _ in group:
                 self._publish(change)
         self._group = None
@@ -321,7 +321,7 @@ def _lock(directory: Path) -> IO[str]:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         handle.close()
-        raise DataInUse(
+        raise DataInUseError(
             f"{directory} is in use by another cluster: stop it, or give another --data"
         ) from None
     return handle
@@ -337,7 +337,7 @@ def _open(path: Path, power_safe: bool) -> sqlite3.Connection:
     return db
 
 
-def _commit(db: sqlite3.Connection, rows: list[tuple[str, tuple[Any, ...]]]) -> None:
+def _commit(db: sqlite3.Connection, rows: _Rows) -> None:
     db.execute("BEGIN")
     try:
         for statement, values in rows:
