@@ -29,7 +29,7 @@ class Access(Protocol):
     def list(
         self, resource: str, namespace: str | None = None, labels: str = "", fields: str = ""
     ) -> list[Object]:
-        """Objects in order of namespace and name, of all namespaces when none is given; selectors as usual."""
+        """Objects in order of namespace and name, of all namespaces when none is given."""
         ...
 
     def create(self, resource: str, obj: Object, namespace: str | None = None) -> Object:
