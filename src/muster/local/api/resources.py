@@ -25,6 +25,7 @@ class Resource:
     singular: str = ""
     storage: str = ""  # the version objects are stored in, when it is not this one
     custom: bool = False
+    selectable: tuple[str, ...] = ()  # fields of a custom kind that field selectors may name
 
     @property
     def api_version(self) -> str:
