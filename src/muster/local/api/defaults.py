@@ -1,4 +1,4 @@
-"""What the server fills in where a user said nothing, per kind. Objects are changed in place, before storing."""
+"""What the server fills in where a user said nothing, per kind. Objects are changed in place."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _pod(obj: Object) -> None:
 
 def template(spec: Object) -> None:
     inner = spec.setdefault("template", {})
-    inner.setdefault("metadata", {}).setdefault("creationTimestamp", None)
+    inner.setdefault("metadata", {})
     pod_spec(inner.setdefault("spec", {}))
 
 

@@ -42,9 +42,7 @@ def json_patch(target: Object, patch: Any) -> Object:
     try:
         result = jsonpatch.JsonPatch(patch).apply(target)
     except jsonpatch.JsonPatchTestFailed as error:
-        raise ApiError(
-            422, "Invalid", f"the server rejected our request: {_words(error)}: test failed"
-        ) from None
+        raise ApiError(422, "Invalid", f"the server rejected our request: {_words(error)}") from None
     except jsonpatch.InvalidJsonPatch as error:
         raise bad_request(f"error decoding patch: {error}") from None
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError) as error:

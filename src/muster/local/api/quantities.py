@@ -60,3 +60,23 @@ def _reduced(value: Decimal) -> tuple[int, int]:
     while exponent < 18 and nano % 1000 == 0:
         nano, exponent = nano // 1000, exponent + 3
     return exponent, nano
+
+
+@lru_cache(maxsize=16384)
+def value_of(text: str) -> Decimal:
+    """The number a quantity stands for. Raises ValueError."""
+    match = _FORMAT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"quantities must match the regular expression {_REGEXP}")
+    suffix = match[3] or ""
+    number = Decimal(("-" if match[1] == "-" else "") + match[2])
+    if suffix in _BINARY:
+        return number * 1024 ** _BINARY[suffix]
+    if suffix[:1] in ("e", "E") and len(suffix) > 1:
+        return number.scaleb(int(suffix[1:]))
+    return number.scaleb(_DECIMAL[suffix])
+
+
+def write(value: Decimal, like: str = "") -> str:
+    """A number as a quantity, in the notation of another one."""
+    return _binary(value) if like.endswith("i") else _decimal(value)

@@ -99,9 +99,7 @@ def _requirement(match: re.Match[str]) -> Callable[[dict[str, str]], bool]:
 
 def _ordered(key: str, op: str, value: str) -> Callable[[dict[str, str]], bool]:
     if not re.fullmatch(r"-?\d{1,18}", value, re.ASCII):
-        raise bad_request(
-            "unable to parse requirement: for 'Gt', 'Lt' operators, the value must be an integer"
-        )
+        raise bad_request("unable to parse requirement: for 'Gt', 'Lt' operators, value must be an integer")
     bound = int(value)
 
     def test(ls: dict[str, str]) -> bool:
