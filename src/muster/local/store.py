@@ -220,14 +220,15 @@ class Store:
             shelf.order = None
         return record
 
-    def remove(self, resource: str, key: Key, expect: int | None = None) -> Record:
-        """Delete an object; its last state, at the version of the deletion, is what watchers are told."""
+    def remove(self, resource: str, key: Key, last: Object | None = None) -> Record:
+        """Delete an object. Watchers are told its last state, at the version of the deletion."""
         shelf = self._shelves[resource]
         old = shelf.records.get(key)
-        if old is None or (expect is not None and expect != old.revision):
+        if old is None:
             raise VersionConflictError
+        last = last or old.obj
         revision = self.revision + 1
-        obj = {**old.obj, "metadata": {**old.obj["metadata"], "resourceVersion": str(revision)}}
+        obj = {**last, "metadata": {**last["metadata"], "resourceVersion": str(revision)}}
         record = Record(old.row, revision, obj, orjson.dumps(obj))
         change = Change(revision, DELETED, resource, key, obj, record.raw, old.obj)
         self._save(change, [(_REMOVE, (old.row,)), (_MARK, (revision,))])

@@ -34,11 +34,8 @@ def json_patch(target: Object, patch: Any) -> Object:
             "error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch"
         )
     if len(patch) > 10_000:
-        raise ApiError(
-            413,
-            "RequestEntityTooLarge",
-            f"Request entity too large: The allowed maximum operations in a JSON patch is 10000, got {len(patch)}",
-        )
+        words = f"The allowed maximum operations in a JSON patch is 10000, got {len(patch)}"
+        raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {words}")
     try:
         result = jsonpatch.JsonPatch(patch).apply(target)
     except jsonpatch.JsonPatchTestFailed as error:

@@ -1,6 +1,6 @@
 """What makes an object invalid, kind by kind, in the words of the real server.
 
-A rule looks at an object (and, on update, at the one it replaces) and returns field errors; it changes nothing.
+A rule looks at an object (and, on update, at the one it replaces) and returns field errors.
 """
 
 from __future__ import annotations

@@ -18,13 +18,13 @@ _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 _MOST_ANNOTATIONS = 256 * 1024
 
 _SUBDOMAIN_WORDS = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
-    "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "
+    "must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
     r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
 _LABEL_WORDS = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and "
-    "end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start "
+    "and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is "
     "'[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
 )
 _NAME_PART_WORDS = (
@@ -34,8 +34,8 @@ _NAME_PART_WORDS = (
 )
 _VALUE_WORDS = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
-    "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
-    "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+    "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used "
+    "for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 )
 _LABEL_NAMED = frozenset({"namespaces", "services"})
 _PATH_NAMED = "rbac.authorization.k8s.io/"
@@ -115,10 +115,8 @@ def metadata(resource_id: str, meta: Object) -> list[FieldError]:
 
 
 def _annotations(found: Object) -> list[FieldError]:
-    errors = []
-    for key in found:
-        if fault := qualified_name(key.lower()):
-            errors.append(invalid_value("metadata.annotations", key, fault))
+    faults = [(key, qualified_name(key.lower())) for key in found]
+    errors = [invalid_value("metadata.annotations", key, fault) for key, fault in faults if fault]
     if sum(len(k) + len(v) for k, v in found.items()) > _MOST_ANNOTATIONS:
         words = f"Too long: may not be more than {_MOST_ANNOTATIONS} bytes"
         errors.append(FieldError("FieldValueTooLong", "metadata.annotations", words))
@@ -130,12 +128,14 @@ def _owners(found: list[Object]) -> list[FieldError]:
     for i, owner in enumerate(found):
         for name in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(name):
-                errors.append(
-                    invalid_value(f"metadata.ownerReferences[{i}].{name}", "", f"{name} must not be empty")
-                )
+                where = f"metadata.ownerReferences[{i}].{name}"
+                errors.append(invalid_value(where, "", f"{name} must not be empty"))
     controllers = [f"{o.get('kind')}/{o.get('name')}" for o in found if o.get("controller")]
     if len(controllers) > 1:
-        words = f"Only one reference can have Controller set to true. Found 'true' in references for {controllers[0]} and {controllers[1]}"
+        words = (
+            "Only one reference can have Controller set to true. "
+            f"Found 'true' in references for {controllers[0]} and {controllers[1]}"
+        )
         errors.append(invalid_value("metadata.ownerReferences", found, words))
     return errors
 

@@ -12,8 +12,8 @@ from muster.local.api.errors import (
     not_supported,
     required,
 )
-from muster.local.api.quantities import value_of
 from muster.local.api.rules.meta import dns_label, dns_subdomain, qualified_name
+from muster.objects.quantity import milli_units
 
 Object = dict[str, Any]
 
@@ -143,19 +143,19 @@ def resources(found: Object, path: str) -> list[FieldError]:
                 errors.append(invalid_value(where, name, "must be a standard resource for containers"))
             elif fault := qualified_name(name):
                 errors.append(invalid_value(where, name, fault))
-            if value_of(amount) < 0:
+            if milli_units(amount) < 0:
                 errors.append(invalid_value(where, amount, "must be greater than or equal to 0"))
-            elif "/" in name and value_of(amount) % 1:
+            elif "/" in name and milli_units(amount) % 1000:
                 errors.append(invalid_value(where, amount, "must be an integer"))
     for name, amount in requests.items():
         limit = limits.get(name)
         extended = "/" in name
         if limit is None and extended:
-            errors.append(required(f"{path}.limits", f"Limit must be set for non overcommitable resources"))
-        elif limit is not None and extended and value_of(amount) != value_of(limit):
+            errors.append(required(f"{path}.limits", "Limit must be set for non overcommitable resources"))
+        elif limit is not None and extended and milli_units(amount) != milli_units(limit):
             words = f"must be equal to {name} limit of {limit}"
             errors.append(invalid_value(f"{path}.requests", amount, words))
-        elif limit is not None and value_of(amount) > value_of(limit):
+        elif limit is not None and milli_units(amount) > milli_units(limit):
             words = f"must be less than or equal to {name} limit of {limit}"
             errors.append(invalid_value(f"{path}.requests", amount, words))
     return errors
