@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import sqlite3
+import time
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
@@ -174,7 +175,8 @@ class Store:
 
     def _load(self) -> int:
         if self._db is None:
-            return 1
+            # Beyond any version a client may remember of an earlier cluster at the same address.
+            return int(time.time() * 1000)
         (revision,) = self._db.execute("SELECT revision FROM deleted").fetchone()
         for row, resource, namespace, name, rev, body in self._db.execute("SELECT * FROM objects"):
             self._shelves[resource].records[namespace, name] = Record(row, rev, orjson.loads(body), body)
@@ -242,6 +244,14 @@ class Store:
         if any(since < shelf.floor for shelf in shelves):
             raise CompactedError
         return Watcher(shelves, since)
+
+    def changed_since(self, resource: str, since: int) -> dict[Key, Object | None]:
+        """What objects written since a version were at it; None for those that were not there."""
+        shelf = self._shelves[resource]
+        if since < shelf.floor:
+            raise CompactedError
+        start = bisect_right(shelf.log, since, key=_revision)
+        return {change.key: change.previous for change in reversed(shelf.log[start:])}
 
     def floor(self, resource: str) -> int:
         return self._shelves[resource].floor

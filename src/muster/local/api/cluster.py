@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from muster.local.api import defaults, limits, priority, quota, rules
+from muster.local.api import defaults, limits, priority, quota
 from muster.local.api.builtin import catalogue
 from muster.local.api.errors import (
     FieldError,
@@ -27,7 +27,9 @@ from muster.local.api.errors import (
 from muster.local.api.options import DeleteOptions, Options
 from muster.local.api.preparing import counts_generation, fill_in, generated, identify, later
 from muster.local.api.resources import Catalogue, Resource
+from muster.local.api.rules import table as rules
 from muster.local.api.rules.meta import metadata
+from muster.local.api.tables import Layout
 from muster.local.store import CompactedError, Key, Record, Store, Watcher
 
 Object = dict[str, Any]
@@ -267,6 +269,10 @@ class CustomRules:
     def faults(self, obj: Object, old: Object | None) -> list[FieldError]:
         raise NotImplementedError
 
+    @property
+    def layout(self) -> Layout:
+        raise NotImplementedError
+
     def prune(self, obj: Object) -> list[str]:
         """Drop fields the schema does not know; their paths."""
         raise NotImplementedError
@@ -304,7 +310,7 @@ def _count(resource: Resource, new: Object, old: Object) -> None:
 
 
 def _finalizers(resource: Resource, obj: Object, propagation: str) -> list[str]:
-    """The finalizers a deletion leaves to be done: those of the object, and those its propagation asks for."""
+    """What a deletion must wait for: the object's own finalizers, and those its propagation asks for."""
     found = list(obj["metadata"].get("finalizers") or ())
     if propagation:
         found = [f for f in found if f not in ("orphan", "foregroundDeletion")]

@@ -115,7 +115,8 @@ def _pod(obj: Object) -> None:
 def quality(spec: Object) -> str:
     """The quality-of-service class of a pod."""
     compute = ("cpu", "memory")
-    requests, limits = set(), set()
+    requests: set[str] = set()
+    limits: set[str] = set()
     guaranteed = True
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         resources = container.get("resources") or {}
