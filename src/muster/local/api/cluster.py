@@ -60,6 +60,7 @@ class Cluster:
         self.catalogue: Catalogue = catalogue(native_gang)
         self.custom: dict[tuple[str, str], CustomRules] = {}
         self.hooks: dict[str, Hook] = {}
+        self.before_create: dict[str, Callable[[Object], None]] = {}
 
     def record(self, resource: Resource, namespace: str, name: str) -> Record:
         record = self.store.get(resource.id, namespace if resource.namespaced else "", name)
@@ -85,6 +86,8 @@ class Cluster:
         identify(resource, obj, namespace)
         self._default(resource, obj)
         fill_in(resource.id, obj)
+        if prepare := self.before_create.get(resource.id):
+            prepare(obj)
         self._admit(resource, obj, namespace)
         self._validate(resource, obj, None)
         charged = quota.admit(self.store, resource.id, obj, namespace)

@@ -1,4 +1,4 @@
-"""What the server serves, told to clients: group and resource lists, in the old form and the aggregated one."""
+"""What the server serves, told to clients: group and resource lists, the old way and aggregated."""
 
 from __future__ import annotations
 

@@ -169,8 +169,8 @@ def _check_match(params: Mapping[str, str], initial: str | None) -> None:
     match = params.get("resourceVersionMatch", "")
     if initial is None and match:
         raise bad_request(
-            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents "
-            "is provided"
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless "
+            "sendInitialEvents is provided"
         )
     if initial is not None and match != "NotOlderThan":
         raise bad_request(
