@@ -7,7 +7,7 @@ to its end without yielding, so what admission saw is what is stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -52,6 +52,24 @@ _ORPHANS_BY_DEFAULT = frozenset({"batch/jobs", "replicationcontrollers"})
 _STATUS_MAY_LABEL = frozenset({"pods", "nodes"})
 
 
+class CustomRules(Protocol):
+    """What a custom kind brings along: its schema, columns, defaults and validation."""
+
+    @property
+    def schema(self) -> Object: ...
+
+    @property
+    def layout(self) -> Layout: ...
+
+    def prune(self, obj: Object) -> list[str]:
+        """Drop fields the schema does not know; their paths."""
+        ...
+
+    def default(self, obj: Object) -> None: ...
+
+    def faults(self, obj: Object, _old: Object | None) -> list[FieldError]: ...
+
+
 class Cluster:
     """Objects by resource; every write checked."""
 
@@ -61,6 +79,7 @@ class Cluster:
         self.custom: dict[tuple[str, str], CustomRules] = {}
         self.hooks: dict[str, Hook] = {}
         self.before_create: dict[str, Callable[[Object], None]] = {}
+        self.checks: dict[str, rules.Rule] = {}
 
     def record(self, resource: Resource, namespace: str, name: str) -> Record:
         record = self.store.get(resource.id, namespace if resource.namespaced else "", name)
@@ -258,27 +277,11 @@ class Cluster:
             errors += custom.faults(obj, old)
         else:
             errors += rules.check(resource.id, obj, old)
+        if check := self.checks.get(resource.id):
+            errors += check(obj, old)
         if errors:
             name = obj["metadata"].get("name") or obj["metadata"].get("generateName", "")
             raise invalid(resource.group, resource.kind, name, errors)
-
-
-class CustomRules:
-    """What a custom kind brings along: its own defaults and validation."""
-
-    def default(self, obj: Object) -> None:
-        raise NotImplementedError
-
-    def faults(self, obj: Object, old: Object | None) -> list[FieldError]:
-        raise NotImplementedError
-
-    @property
-    def layout(self) -> Layout:
-        raise NotImplementedError
-
-    def prune(self, obj: Object) -> list[str]:
-        """Drop fields the schema does not know; their paths."""
-        raise NotImplementedError
 
 
 def private(obj: Object) -> Object:

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from muster.local.api import discovery
+from muster.local.api import discovery, openapi, openapi_v2
 from muster.local.api.cluster import Cluster
 from muster.local.api.errors import no_such_path
 
@@ -52,23 +52,37 @@ class Documents:
         if form == "aggregated":
             body = orjson.dumps(discovery.aggregated(kinds, core=path == "/api"))
             return body, discovery.AGGREGATED
-        parts = path.strip("/").split("/")
+        if path == "/openapi/v2":
+            return openapi_v2.document(kinds, self._custom()), openapi_v2.CONTENT_TYPE
+        return orjson.dumps(self._json(path.strip("/").split("/"), address)), _JSON
+
+    def _json(self, parts: list[str], address: str) -> Object:
+        kinds = self.cluster.catalogue
         match parts:
             case ["version"]:
-                return orjson.dumps(discovery.version()), _JSON
+                return discovery.version()
             case ["api"]:
-                return orjson.dumps(discovery.core_versions(address)), _JSON
+                return discovery.core_versions(address)
             case ["api", "v1"]:
-                return orjson.dumps(discovery.resource_list(kinds, "", "v1")), _JSON
+                return discovery.resource_list(kinds, "", "v1")
             case ["apis"]:
-                return orjson.dumps(discovery.group_list(kinds)), _JSON
+                return discovery.group_list(kinds)
             case ["apis", group] if group in kinds.groups():
-                return orjson.dumps(discovery.group(kinds, group)), _JSON
+                return discovery.group(kinds, group)
             case ["apis", group, version] if version in kinds.versions(group):
-                return orjson.dumps(discovery.resource_list(kinds, group, version)), _JSON
+                return discovery.resource_list(kinds, group, version)
+            case ["openapi", "v3"]:
+                return openapi.root(kinds)
+            case ["openapi", "v3", "api", "v1"]:
+                return openapi.document(kinds, "", "v1", self._custom())
+            case ["openapi", "v3", "apis", group, version] if version in kinds.versions(group):
+                return openapi.document(kinds, group, version, self._custom())
             case [""]:
-                return orjson.dumps({"paths": ["/api", "/api/v1", "/apis", "/healthz", "/version"]}), _JSON
+                return {"paths": ["/api", "/api/v1", "/apis", "/healthz", "/version"]}
         raise no_such_path()
+
+    def _custom(self) -> dict[tuple[str, str], Object]:
+        return {key: rules.schema for key, rules in self.cluster.custom.items()}
 
 
 def _form(path: str, accept: str) -> str:
