@@ -108,12 +108,8 @@ def _version_faults(version: Object, path: str) -> list[FieldError]:
 
 def _structural_faults(schema: Object, path: str) -> list[FieldError]:
     """A schema must say the type of every field."""
-    errors = []
-    for name in ("$ref", "definitions", "patternProperties", "dependencies"):
-        if schema.get(name):
-            errors.append(
-                FieldError("FieldValueForbidden", f"{path}.{name}", f"Forbidden: {name} is not supported")
-            )
+    foreign = [n for n in ("$ref", "definitions", "patternProperties", "dependencies") if schema.get(n)]
+    errors = [field_forbidden(f"{path}.{name}", f"{name} is not supported") for name in foreign]
     free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
     if not schema.get("type") and not free:
         errors.append(required(f"{path}.type", "must not be empty for specified object fields"))
