@@ -10,7 +10,7 @@ import yaml
 
 from muster.local.api import jsonpath, structural
 from muster.local.api.cluster import Cluster
-from muster.local.api.errors import FieldError, invalid_value, not_supported, required
+from muster.local.api.errors import FieldError, field_forbidden, invalid_value, not_supported, required
 from muster.local.api.options import Options
 from muster.local.api.preparing import now
 from muster.local.api.resources import Resource
