@@ -5,9 +5,10 @@ same admission, validation, defaulting and versioning as one that came through a
 no socket and no encoding.
 
 A resource is named "plural" for the core group and "group/plural" for the others: "pods", "batch/jobs",
-"scheduling.sigs.k8s.io/podgroups". Objects handed out are the stored ones, shared by everybody: never change one
-in place, copy what you change. All calls but `watch` are synchronous, run on the event loop's thread and are
-atomic: nothing else happens between a read and a write without an `await` between them. Refusals raise ApiError.
+"scheduling.sigs.k8s.io/podgroups". Objects handed out are the stored ones, shared by everybody: never change
+one in place, copy what you change. All calls but `watch` are synchronous, run on the event loop's thread and
+are atomic: nothing else happens between a read and a write without an `await` between them. Refusals raise
+ApiError.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ class Access(Protocol):
         """One object; ApiError 404 when there is none."""
         ...
 
-    def list(self, resource: str, namespace: str | None = None, labels: str = "", fields: str = "") -> list[Object]:
-        """Objects in order of namespace and name; all namespaces when none is given. Selectors as in kubectl."""
+    def list(
+        self, resource: str, namespace: str | None = None, labels: str = "", fields: str = ""
+    ) -> list[Object]:
+        """Objects in order of namespace and name, of all namespaces when none is given."""
         ...
 
     def create(self, resource: str, obj: Object, namespace: str | None = None) -> Object:
@@ -60,9 +63,9 @@ class Access(Protocol):
         ...
 
     def watch(self, resources: Iterable[str]) -> AsyncIterator[tuple[str, str, Object]]:
-        """(resource, "ADDED" | "MODIFIED" | "DELETED", object): current objects first, then every change in order.
+        """(resource, "ADDED" | "MODIFIED" | "DELETED", object): current objects, then every change in order.
 
-        The snapshot is taken when iteration starts. Each version of each object is seen once, in order, none missing.
+        The snapshot is taken when iteration starts. Each version of an object is seen once, none missing.
         """
         ...
 
