@@ -38,6 +38,11 @@ class Kubelet(Protocol):
     async def stop(self) -> None: ...
 
 
+def restart_delay(restarts: int) -> float:
+    """How long a container waits for its nth restart: not at all, then 10 s, 20 s… up to five minutes."""
+    return 0.0 if restarts < 2 else min(300.0, 10.0 * 2 ** min(restarts - 2, 10))
+
+
 def host_address(node: Object) -> str:
     """Where the node itself can be reached."""
     addresses = (node.get("status") or {}).get("addresses") or ()

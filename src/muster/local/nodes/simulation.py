@@ -12,6 +12,8 @@ from random import Random
 
 from muster.local.api.access import Object
 from muster.local.clock import seconds_of, stamp
+from muster.local.nodes.conditions import readiness
+from muster.local.nodes.kubelet import restart_delay
 from muster.local.nodes.template import DurationError, duration
 
 PREFIX = "muster.sh/sim-"
@@ -81,7 +83,7 @@ def next_step(pod: Object, since: float, seed: int) -> Step | None:
     container = first_container(pod)
     restarts = int(container.get("restartCount", 0))
     if not (container.get("state") or {}).get("running"):
-        waited = min(300.0, 10.0 * 2 ** (restarts - 1)) if restarts else _jittered(pod, does.start, seed)
+        waited = restart_delay(restarts) if restarts else _jittered(pod, does.start, seed)
         return Step(since + waited, "start")
     return _end(does, since, Random(f"{seed}/{_full_name(pod)}/{restarts}"))  # noqa: S311 not for secrets
 
@@ -128,7 +130,7 @@ def started(pod: Object, address: str, host: str, now: float) -> Object:
         "podIP": address,
         "podIPs": [{"ip": address}],
         "startTime": (pod.get("status") or {}).get("startTime") or at,
-        "conditions": with_readiness(pod, True, "", now),
+        "conditions": readiness(pod, True, "", now),
         "containerStatuses": containers,
     }
     done = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": at, "finishedAt": at}}
@@ -152,12 +154,12 @@ def ended(pod: Object, exit_code: int, now: float) -> Object:
         containers = [
             _container(c, waiting, restarts + 1, last, ready=False) for c in pod["spec"]["containers"]
         ]
-        conditions = with_readiness(pod, False, "ContainersNotReady", now)
+        conditions = readiness(pod, False, "ContainersNotReady", now)
         return {"containerStatuses": containers, "conditions": conditions}
     gone = {"terminated": state}
     containers = [_container(c, gone, restarts, {}, ready=False) for c in pod["spec"]["containers"]]
     phase, reason_text = ("Failed", "PodFailed") if exit_code else ("Succeeded", "PodCompleted")
-    conditions = with_readiness(pod, False, reason_text, now)
+    conditions = readiness(pod, False, reason_text, now)
     return {"phase": phase, "containerStatuses": containers, "conditions": conditions}
 
 
@@ -174,16 +176,3 @@ def _container(spec: Object, state: Object, restarts: int, last: Object, *, read
         "state": state,
         "lastState": last,
     }
-
-
-def with_readiness(pod: Object, value: bool, reason: str, now: float) -> list[Object]:
-    """The pod's conditions with those the node answers for brought up to date."""
-    present = {c["type"]: c for c in (pod.get("status") or {}).get("conditions") or ()}
-    wanted = {"Initialized": (True, ""), "Ready": (value, reason), "ContainersReady": (value, reason)}
-    for kind, (truth, why) in {"PodReadyToStartContainers": (value, ""), **wanted}.items():
-        old = present.get(kind, {})
-        fresh = {"type": kind, "status": str(truth), "lastProbeTime": None}
-        same = old.get("status") == fresh["status"]
-        fresh["lastTransitionTime"] = old["lastTransitionTime"] if same else stamp(now)
-        present[kind] = {**fresh, "reason": why} if why else fresh
-    return list(present.values())
