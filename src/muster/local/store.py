@@ -158,9 +158,7 @@ def _revision(change: Change) -> int:
 class Store:
     """Objects by resource, namespace and name. `directory` None keeps nothing after the process ends."""
 
-    def __init__(
-        self, directory: Path | None = None, *, power_safe: bool = False, history: int = 20_000
-    ) -> None:
+    def __init__(self, directory: Path | None = None, *, power_safe: bool = False, history: int = 20_000) -> None:
         self.power_safe = power_safe and directory is not None
         self._history = history
         self._shelves: dict[str, _Shelf] = defaultdict(_Shelf)
@@ -191,9 +189,7 @@ class Store:
     def count(self, resource: str) -> int:
         return len(self._shelves[resource].records)
 
-    def scan(
-        self, resource: str, namespace: str = "", after: Key | None = None
-    ) -> Iterable[tuple[Key, Record]]:
+    def scan(self, resource: str, namespace: str = "", after: Key | None = None) -> Iterable[tuple[Key, Record]]:
         """Objects in order of namespace and name, of one namespace or of all, those after a key only."""
         shelf = self._shelves[resource]
         keys = shelf.keys()
@@ -332,9 +328,7 @@ def _lock(directory: Path) -> IO[str]:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         handle.close()
-        raise DataInUseError(
-            f"{directory} is in use by another cluster: stop it, or give another --data"
-        ) from None
+        raise DataInUseError(f"{directory} is in use by another cluster: stop it, or give another --data") from None
     return handle
 
 

@@ -87,9 +87,7 @@ class Cluster:
             raise not_found(resource.plural, resource.group, name)
         return record
 
-    def scan(
-        self, resource: Resource, namespace: str, after: Key | None = None
-    ) -> Iterator[tuple[Key, Record]]:
+    def scan(self, resource: Resource, namespace: str, after: Key | None = None) -> Iterator[tuple[Key, Record]]:
         return iter(self.store.scan(resource.id, namespace if resource.namespaced else "", after))
 
     def watch(self, resources: list[str], since: int) -> Watcher:
@@ -140,9 +138,7 @@ class Cluster:
             raise bad_request(words)
         return self.write(resource, record, new, options, subresource)
 
-    def write(
-        self, resource: Resource, record: Record, new: Object, options: Options, subresource: str = ""
-    ) -> Object:
+    def write(self, resource: Resource, record: Record, new: Object, options: Options, subresource: str = "") -> Object:
         """Store what an update makes of an object; the same object again when it changes nothing."""
         old = record.obj
         final = _merged(resource, old, new, subresource)
@@ -161,9 +157,7 @@ class Cluster:
             return self._remove(resource, key, final)
         return self._put(resource, key, final, record)
 
-    def delete(
-        self, resource: Resource, namespace: str, name: str, options: DeleteOptions
-    ) -> tuple[Object, bool]:
+    def delete(self, resource: Resource, namespace: str, name: str, options: DeleteOptions) -> tuple[Object, bool]:
         """Delete, or mark as being deleted; the object, and whether it is gone already."""
         record = self.record(resource, namespace, name)
         self._check_versions(resource, record, options.version, options.uid, deleting=True)

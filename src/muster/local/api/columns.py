@@ -225,9 +225,7 @@ _LAYOUTS: dict[str, Layout] = {
         "Name|Status|Roles|Age|Version|wide|Internal-IP|External-IP|OS-Image|Kernel-Version|Container-Runtime",
         _node,
     ),
-    "namespaces": layout(
-        "Name|Status|Age", lambda o: [_name(o), (o.get("status") or {}).get("phase", ""), born(o)]
-    ),
+    "namespaces": layout("Name|Status|Age", lambda o: [_name(o), (o.get("status") or {}).get("phase", ""), born(o)]),
     "services": layout("Name|Type|Cluster-IP|External-IP|Port(s)|Age|wide|Selector", _service),
     "endpoints": layout("Name|Endpoints|Age", _endpoints),
     "configmaps": layout(
@@ -237,12 +235,8 @@ _LAYOUTS: dict[str, Layout] = {
     "secrets": layout(
         "Name|Type|Data#|Age", lambda o: [_name(o), o.get("type", ""), len(o.get("data") or {}), born(o)]
     ),
-    "serviceaccounts": layout(
-        "Name|Secrets#|Age", lambda o: [_name(o), len(o.get("secrets") or ()), born(o)]
-    ),
-    "events": layout(
-        "Last Seen|Type|Reason|Object|wide|Subobject|Source|Message|First Seen|Count#|Name", _event
-    ),
+    "serviceaccounts": layout("Name|Secrets#|Age", lambda o: [_name(o), len(o.get("secrets") or ()), born(o)]),
+    "events": layout("Last Seen|Type|Reason|Object|wide|Subobject|Source|Message|First Seen|Count#|Name", _event),
     "persistentvolumeclaims": layout(
         "Name|Status|Volume|Capacity|Access Modes|StorageClass|VolumeAttributesClass|Age|wide|VolumeMode",
         _claim,
@@ -254,9 +248,7 @@ _LAYOUTS: dict[str, Layout] = {
     ),
     "resourcequotas": layout("Name|Request|Limit|Age", _quota),
     "limitranges": _CREATED,
-    "policy/poddisruptionbudgets": layout(
-        "Name|Min Available|Max Unavailable|Allowed Disruptions#|Age", _budget
-    ),
+    "policy/poddisruptionbudgets": layout("Name|Min Available|Max Unavailable|Allowed Disruptions#|Age", _budget),
     "scheduling.k8s.io/priorityclasses": layout(
         "Name|Value#|Global-Default|Age|PreemptionPolicy",
         lambda o: [_name(o), o["value"], bool(o.get("globalDefault")), born(o), o["preemptionPolicy"]],
@@ -281,9 +273,7 @@ _LAYOUTS: dict[str, Layout] = {
     "apiextensions.k8s.io/customresourcedefinitions": _CREATED,
     "rbac.authorization.k8s.io/roles": _CREATED,
     "rbac.authorization.k8s.io/clusterroles": _CREATED,
-    "rbac.authorization.k8s.io/rolebindings": layout(
-        "Name|Role|Age|wide|Users|Groups|ServiceAccounts", _binding
-    ),
+    "rbac.authorization.k8s.io/rolebindings": layout("Name|Role|Age|wide|Users|Groups|ServiceAccounts", _binding),
     "rbac.authorization.k8s.io/clusterrolebindings": layout(
         "Name|Role|Age|wide|Users|Groups|ServiceAccounts", _binding
     ),
@@ -292,8 +282,6 @@ _LAYOUTS: dict[str, Layout] = {
         "Name|Pod-Selector|Age",
         lambda o: [_name(o), text_of((o.get("spec") or {}).get("podSelector")) or NONE, born(o)],
     ),
-    "node.k8s.io/runtimeclasses": layout(
-        "Name|Handler|Age", lambda o: [_name(o), o.get("handler", ""), born(o)]
-    ),
+    "node.k8s.io/runtimeclasses": layout("Name|Handler|Age", lambda o: [_name(o), o.get("handler", ""), born(o)]),
 }
 _LAYOUTS["events.k8s.io/events"] = _LAYOUTS["events"]

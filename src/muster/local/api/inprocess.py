@@ -27,9 +27,7 @@ class InProcess:
     def get(self, resource: str, namespace: str | None, name: str) -> Object:
         return self._cluster.record(self._resource(resource), namespace or "", name).obj
 
-    def list(
-        self, resource: str, namespace: str | None = None, labels: str = "", fields: str = ""
-    ) -> list[Object]:
+    def list(self, resource: str, namespace: str | None = None, labels: str = "", fields: str = "") -> list[Object]:
         kind = self._resource(resource)
         tests = [t for t in (label_selector(labels), field_selector(fields, kind)) if t is not None]
         found = (record.obj for _, record in self._cluster.scan(kind, namespace or ""))
@@ -50,9 +48,7 @@ class InProcess:
         home, name = meta.get("namespace", ""), meta.get("name", "")
         return self._cluster.replace(kind, home, name, fresh, Options(), subresource)
 
-    def patch(
-        self, resource: str, namespace: str | None, name: str, merge: Object, subresource: str = ""
-    ) -> Object:
+    def patch(self, resource: str, namespace: str | None, name: str, merge: Object, subresource: str = "") -> Object:
         kind = self._resource(resource)
         record = self._cluster.record(kind, namespace or "", name)
         new = conformed(self._cluster, kind, merge_patch(record.obj, private(merge)), Options())

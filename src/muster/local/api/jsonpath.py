@@ -48,9 +48,7 @@ def compiled(path: str) -> Callable[[Any], list[Any]]:
 def _step(match: re.Match[str]) -> Step:
     if match["all"]:
         return lambda found: [
-            inner
-            for v in found
-            for inner in (v.values() if isinstance(v, dict) else v if isinstance(v, list) else ())
+            inner for v in found for inner in (v.values() if isinstance(v, dict) else v if isinstance(v, list) else ())
         ]
     if match["index"]:
         index = int(match["index"])
@@ -58,11 +56,7 @@ def _step(match: re.Match[str]) -> Step:
     if match["key"]:
         inner, value = compiled("." + match["key"]), match["value"]
         return lambda found: [
-            item
-            for v in found
-            if isinstance(v, list)
-            for item in v
-            if [str(x) for x in inner(item)] == [value]
+            item for v in found if isinstance(v, list) for item in v if [str(x) for x in inner(item)] == [value]
         ]
     name = match["quoted"] if match["quoted"] is not None else re.sub(r"\\(.)", r"\1", match["name"])
     return lambda found: [v[name] for v in found if isinstance(v, dict) and name in v]

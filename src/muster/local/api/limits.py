@@ -65,9 +65,7 @@ def _faults(item: Object, spec: Object, containers: list[Object]) -> list[str]:
         found = []
         for container in containers:
             resources = container.get("resources") or {}
-            found += _bounds(
-                item, "Container", resources.get("requests") or {}, resources.get("limits") or {}
-            )
+            found += _bounds(item, "Container", resources.get("requests") or {}, resources.get("limits") or {})
         return found
     if item.get("type") == "Pod":
         totals = [_total(spec["containers"], kind) for kind in ("requests", "limits")]
@@ -83,9 +81,7 @@ def _total(containers: list[Object], kind: str) -> dict[str, str]:
     return {name: written(total) for name, total in sums.items()}
 
 
-def _bounds(
-    item: Object, what: str, requests: Object, limits: Object, *, limits_matter: bool = True
-) -> list[str]:
+def _bounds(item: Object, what: str, requests: Object, limits: Object, *, limits_matter: bool = True) -> list[str]:
     faults = []
     for name, low in (item.get("min") or {}).items():
         asked = requests.get(name, limits.get(name))

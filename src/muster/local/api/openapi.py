@@ -125,9 +125,7 @@ def _operation(resource: Resource, action: str, query: tuple[str, ...], body: st
     reference = {"$ref": PREFIX + schemas.of_resource(resource)}
     operation: Schema = {
         "operationId": f"{action}{resource.kind}{resource.version}{resource.group.replace('.', '')}",
-        "parameters": [
-            {"name": n, "in": "query", "schema": {"type": _QUERY_TYPES.get(n, "string")}} for n in query
-        ],
+        "parameters": [{"name": n, "in": "query", "schema": {"type": _QUERY_TYPES.get(n, "string")}} for n in query],
         "responses": _responses(reference if action not in ("list", "deletecollection", "delete") else None),
         "x-kubernetes-action": action,
         "x-kubernetes-group-version-kind": {

@@ -30,9 +30,7 @@ def merge(target: Any, patch: Any) -> Any:
 def json_patch(target: Object, patch: Any) -> Object:
     """RFC 6902, with the statuses the real server gives."""
     if not isinstance(patch, list) or not all(isinstance(step, dict) for step in patch):
-        raise bad_request(
-            "error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch"
-        )
+        raise bad_request("error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch")
     if len(patch) > 10_000:
         words = f"The allowed maximum operations in a JSON patch is 10000, got {len(patch)}"
         raise ApiError(413, "RequestEntityTooLarge", f"Request entity too large: {words}")

@@ -40,9 +40,7 @@ def query(pod: Object, params: Mapping[str, str]) -> LogQuery:
     container = params.get("container", "")
     if not container:
         if len(containers) > 1:
-            words = (
-                f"a container name must be specified for pod {name}, choose one of: [{' '.join(containers)}]"
-            )
+            words = f"a container name must be specified for pod {name}, choose one of: [{' '.join(containers)}]"
             raise bad_request(words)
         container = containers[0]
     elif container not in containers and container not in initial:

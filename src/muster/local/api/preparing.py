@@ -133,9 +133,7 @@ def quality(spec: Object) -> str:
 def _default_tolerations(spec: Object) -> None:
     tolerations = spec.get("tolerations") or []
     for key in (_CRITICAL + "not-ready", _CRITICAL + "unreachable"):
-        if not any(
-            t.get("key", key) == key and t.get("effect") in (None, "", "NoExecute") for t in tolerations
-        ):
+        if not any(t.get("key", key) == key and t.get("effect") in (None, "", "NoExecute") for t in tolerations):
             tolerations = [
                 *tolerations,
                 {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300},

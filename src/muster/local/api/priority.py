@@ -36,15 +36,11 @@ def _resolve(store: Store, spec: Object, plural: str, group: str, name: str) -> 
     policy = (found or {}).get("preemptionPolicy", "PreemptLowerPriority")
     given = spec.get("priority")
     if given is not None and given != value:
-        words = (
-            f"the integer value of priority ({given}) must not be provided in pod spec; priority admission"
-        )
+        words = f"the integer value of priority ({given}) must not be provided in pod spec; priority admission"
         words += f" controller computed {value} from the given PriorityClass name"
         raise forbidden(plural, group, name, words)
     if spec.get("preemptionPolicy") not in (None, policy):
-        words = (
-            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod"
-        )
+        words = f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be provided in pod"
         words += f" spec; priority admission controller computed {policy} from the given PriorityClass name"
         raise forbidden(plural, group, name, words)
     spec["priority"] = value

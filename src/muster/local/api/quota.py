@@ -92,9 +92,7 @@ def _check(resource_id: str, obj: Object, quota: str, status: Object, wanted: Us
     name = obj["metadata"].get("name", "")
     if resource_id == "pods" and (missing := _unspecified(hard, obj["spec"])):
         raise forbidden(plural, group, name, f"failed quota: {quota}: must specify {missing}")
-    over = sorted(
-        n for n, a in wanted.items() if a > 0 and milli_units(used.get(n, "0")) + a > milli_units(hard[n])
-    )
+    over = sorted(n for n, a in wanted.items() if a > 0 and milli_units(used.get(n, "0")) + a > milli_units(hard[n]))
     if over:
         asked = ",".join(f"{n}={written(wanted[n], hard[n])}" for n in over)
         have = ",".join(f"{n}={used.get(n, '0')}" for n in over)
@@ -116,9 +114,7 @@ def _unspecified(hard: Object, spec: Object) -> str:
     for container in spec["containers"]:
         resources = container.get("resources") or {}
         for name in hard:
-            kind, _, resource = (
-                name.rpartition(".") if name.startswith(("limits.", "requests.")) else ("", "", name)
-            )
+            kind, _, resource = name.rpartition(".") if name.startswith(("limits.", "requests.")) else ("", "", name)
             if resource not in _COMPUTE:
                 continue
             stated = resources.get(kind or "requests") or {}
@@ -185,6 +181,4 @@ def _in_scope(term: Object, spec: Object) -> bool:
 
 def _best_effort(spec: Object) -> bool:
     found = [c.get("resources") or {} for c in (*spec["containers"], *(spec.get("initContainers") or ()))]
-    return not any(
-        name in (r.get(kind) or {}) for r in found for kind in ("requests", "limits") for name in _COMPUTE
-    )
+    return not any(name in (r.get(kind) or {}) for r in found for kind in ("requests", "limits") for name in _COMPUTE)

@@ -114,9 +114,7 @@ def _base(base: str, prefix: str) -> Schema:
     return dict(_PRIMITIVES[base]) if base in _PRIMITIVES else {"$ref": prefix + name_of(base)}
 
 
-def of_kinds(
-    resources: list[Resource], prefix: str, custom: dict[tuple[str, str], Schema]
-) -> dict[str, Schema]:
+def of_kinds(resources: list[Resource], prefix: str, custom: dict[tuple[str, str], Schema]) -> dict[str, Schema]:
     """The schemas some kinds need, the kinds marked as such."""
     found = closure([r.type for r in resources if not r.custom], prefix)
     if any(r.custom for r in resources):

@@ -91,9 +91,7 @@ class Validator:
     __slots__ = ("_compiled",)
 
     def __init__(self, schema: Schema) -> None:
-        self._compiled = jsonschema_rs.Draft4Validator(
-            _plain(schema, root=True), validate_formats=True, offline=True
-        )
+        self._compiled = jsonschema_rs.Draft4Validator(_plain(schema, root=True), validate_formats=True, offline=True)
 
     def faults(self, obj: Object) -> list[FieldError]:
         """What the schema finds wrong, in the words of the real server."""

@@ -49,9 +49,7 @@ def _typed(asked: Asked, type_name: str) -> Object:
 
 def _scale(cluster: Cluster, asked: Asked) -> Answer:
     target = asked.target
-    current = verbs.scale_of(
-        target.resource, cluster.record(target.resource, target.namespace, target.name).obj
-    )
+    current = verbs.scale_of(target.resource, cluster.record(target.resource, target.namespace, target.name).obj)
     if asked.method == "GET":
         return Answer(200, orjson.dumps(current))
     if asked.method == "PUT":

@@ -53,9 +53,7 @@ def layout(columns: str, cells: Cells) -> Layout:
     return Layout(tuple(found), cells)
 
 
-def table(
-    shown: Layout, objects: Iterable[Object], meta: Object, include: str, *, header: bool = True
-) -> Object:
+def table(shown: Layout, objects: Iterable[Object], meta: Object, include: str, *, header: bool = True) -> Object:
     """A Table of some objects. `include` is Metadata, Object or None, as clients ask."""
     result: Object = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta}
     result["columnDefinitions"] = [c.definition() for c in shown.columns] if header else None

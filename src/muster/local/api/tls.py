@@ -94,9 +94,7 @@ def _signed(
     certificate = builder.sign(signer, hashes.SHA256())  # type: ignore[arg-type]
     return Pair(
         certificate.public_bytes(serialization.Encoding.PEM),
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        ),
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
     )
 
 

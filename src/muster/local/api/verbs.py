@@ -63,9 +63,7 @@ def _target(binding: Object, name: str) -> str:
 def _check_bindable(pod: Object, uid: str | None) -> None:
     name = pod["metadata"]["name"]
     if uid and uid != pod["metadata"]["uid"]:
-        words = (
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}"
-        )
+        words = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {pod['metadata']['uid']}"
         raise conflict("pods/binding", "", name, words)
     if "deletionTimestamp" in pod["metadata"]:
         words = f"pod {name} is being deleted, cannot be assigned to a host"
@@ -103,18 +101,14 @@ def _charge_budget(cluster: Cluster, pod: Object, dry_run: bool) -> None:
         if selects(record.obj["spec"].get("selector"), labels)
     ]
     if len(budgets) > 1:
-        words = (
-            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
-        )
+        words = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         raise ApiError(500, "InternalError", words)
     for key, record in budgets:
         status = record.obj.get("status") or {}
         if status.get("observedGeneration", 0) < record.obj["metadata"].get("generation", 0):
             raise _refused(f"The disruption budget {key[1]} is still being processed by the server.", 10)
         if status.get("disruptionsAllowed", 0) <= 0:
-            words = (
-                f"The disruption budget {key[1]} needs {status.get('desiredHealthy', 0)} healthy pods and has"
-            )
+            words = f"The disruption budget {key[1]} needs {status.get('desiredHealthy', 0)} healthy pods and has"
             raise _refused(f"{words} {status.get('currentHealthy', 0)} currently")
         if dry_run:
             continue
@@ -159,9 +153,7 @@ def scale_of(resource: Resource, obj: Object) -> Object:
     spec, status, meta = obj.get("spec") or {}, obj.get("status") or {}, obj["metadata"]
     paths = resource.scale or (".spec.replicas", ".status.replicas", "")
     selector = spec.get("selector")
-    text = text_of(
-        selector if "matchLabels" in (selector or {}) or not selector else {"matchLabels": selector}
-    )
+    text = text_of(selector if "matchLabels" in (selector or {}) or not selector else {"matchLabels": selector})
     if resource.scale:
         text = str(at(obj, paths[2]) or "") if paths[2] else ""
     kept = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
@@ -183,9 +175,7 @@ def set_scale(
     """Write the replicas of a workload through its Scale."""
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if type(replicas) is not int:
-        raise bad_request(
-            'Scale in version "v1" cannot be handled as a Scale: spec.replicas must be an integer'
-        )
+        raise bad_request('Scale in version "v1" cannot be handled as a Scale: spec.replicas must be an integer')
     if replicas < 0:
         words = "must be greater than or equal to 0"
         raise invalid("autoscaling", "Scale", name, [invalid_value("spec.replicas", replicas, words)])

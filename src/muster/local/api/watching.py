@@ -73,9 +73,7 @@ class WatchRequest:
     async def _send_initial(self, send: Send) -> None:
         target = self.target
         found = [
-            r
-            for _, r in self.cluster.scan(target.resource, target.namespace)
-            if all(t(r.obj) for t in self.tests)
+            r for _, r in self.cluster.scan(target.resource, target.namespace) if all(t(r.obj) for t in self.tests)
         ]
         for i in range(0, len(found), _CHUNK):
             await send(b"".join(self._line(ADDED, r.obj, r.raw) for r in found[i : i + _CHUNK]))
@@ -174,8 +172,7 @@ def _check_match(params: Mapping[str, str], initial: str | None) -> None:
         )
     if initial is not None and match != "NotOlderThan":
         raise bad_request(
-            "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to "
-            "NotOlderThan"
+            "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
         )
 
 

@@ -88,9 +88,7 @@ def _container_reason(status: Object, reason: str) -> str:
         elif found.get("ready") and "running" in state:
             running = True
     if reason == "Completed" and running:
-        ready = any(
-            c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ()
-        )
+        ready = any(c.get("type") == "Ready" and c.get("status") == "True" for c in status.get("conditions") or ())
         return "Running" if ready else "NotReady"
     return reason
 
@@ -118,9 +116,7 @@ def _template(obj: Object) -> list[str]:
 
 def _selector(obj: Object) -> str:
     selector = obj["spec"].get("selector") or {}
-    plain = (
-        selector if "matchLabels" in selector or "matchExpressions" in selector else {"matchLabels": selector}
-    )
+    plain = selector if "matchLabels" in selector or "matchExpressions" in selector else {"matchLabels": selector}
     return text_of(plain) or NONE
 
 
@@ -236,19 +232,12 @@ LAYOUTS: dict[str, Layout] = {
         "Name|Ready|Status|Restarts|Age|wide|IP|Node|Nominated Node|Readiness Gates",
         _pod,
     ),
-    "apps/deployments": layout(
-        "Name|Ready|Up-to-date#|Available#|Age|wide|Containers|Images|Selector", _deployment
-    ),
-    "apps/replicasets": layout(
-        "Name|Desired#|Current#|Ready#|Age|wide|Containers|Images|Selector", _replica_set
-    ),
-    "replicationcontrollers": layout(
-        "Name|Desired#|Current#|Ready#|Age|wide|Containers|Images|Selector", _replica_set
-    ),
+    "apps/deployments": layout("Name|Ready|Up-to-date#|Available#|Age|wide|Containers|Images|Selector", _deployment),
+    "apps/replicasets": layout("Name|Desired#|Current#|Ready#|Age|wide|Containers|Images|Selector", _replica_set),
+    "replicationcontrollers": layout("Name|Desired#|Current#|Ready#|Age|wide|Containers|Images|Selector", _replica_set),
     "apps/statefulsets": layout("Name|Ready|Age|wide|Containers|Images", _stateful_set),
     "apps/daemonsets": layout(
-        "Name|Desired#|Current#|Ready#|Up-to-date#|Available#|Node Selector|Age|wide|Containers|Images"
-        "|Selector",
+        "Name|Desired#|Current#|Ready#|Up-to-date#|Available#|Node Selector|Age|wide|Containers|Images|Selector",
         _daemon_set,
     ),
     "apps/controllerrevisions": layout("Name|Controller|Revision#|Age", _revision),

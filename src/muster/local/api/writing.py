@@ -62,8 +62,7 @@ def options(asked: Asked) -> Options:
     validation = asked.params.get("fieldValidation") or "Warn"
     if validation not in _VALIDATIONS:
         raise bad_request(
-            f'fieldValidation: Unsupported value: "{validation}": '
-            'supported values: "Ignore", "Strict", "Warn"'
+            f'fieldValidation: Unsupported value: "{validation}": supported values: "Ignore", "Strict", "Warn"'
         )
     manager = asked.params.get("fieldManager") or asked.agent.partition("/")[0][:128] or "unknown"
     force = parse_bool(asked.params.get("force", ""))
@@ -104,9 +103,7 @@ def update(cluster: Cluster, asked: Asked) -> Answer:
     new = conformed(cluster, target.resource, decode(asked.body, asked.content_type), wanted)
     if not new["metadata"].get("name"):
         raise bad_request("name must be provided")
-    written = cluster.replace(
-        target.resource, target.namespace, target.name, new, wanted, _written_part(target)
-    )
+    written = cluster.replace(target.resource, target.namespace, target.name, new, wanted, _written_part(target))
     return _answer(cluster, asked, written, 200, wanted)
 
 
@@ -131,9 +128,7 @@ def patch(cluster: Cluster, asked: Asked) -> Answer:
     given = new["metadata"].get("resourceVersion")
     if given == base["metadata"].get("resourceVersion"):
         new["metadata"] = {k: v for k, v in new["metadata"].items() if k != "resourceVersion"}
-    written = cluster.replace(
-        target.resource, target.namespace, target.name, new, wanted, _written_part(target)
-    )
+    written = cluster.replace(target.resource, target.namespace, target.name, new, wanted, _written_part(target))
     return _answer(cluster, asked, written, 200, wanted)
 
 
@@ -180,8 +175,7 @@ def delete_options(asked: Asked) -> DeleteOptions:
         policy = "Orphan" if orphan else "Background"
     if policy not in ("", "Background", "Foreground", "Orphan"):
         raise bad_request(
-            f'propagationPolicy: Unsupported value: "{policy}": '
-            'supported values: "Background", "Foreground", "Orphan"'
+            f'propagationPolicy: Unsupported value: "{policy}": supported values: "Background", "Foreground", "Orphan"'
         )
     if grace is not None and type(grace) is not int:
         raise bad_request("gracePeriodSeconds must be an integer")

@@ -50,24 +50,18 @@ def spec(pod_spec: Object, path: str) -> list[FieldError]:
     deadline = pod_spec.get("activeDeadlineSeconds")
     if deadline is not None and not 1 <= deadline <= 2147483647:
         errors.append(
-            invalid_value(
-                f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive"
-            )
+            invalid_value(f"{path}.activeDeadlineSeconds", deadline, "must be between 1 and 2147483647, inclusive")
         )
     if pod_spec["terminationGracePeriodSeconds"] < 0:
         words = "must be greater than or equal to 0"
         errors.append(
-            invalid_value(
-                f"{path}.terminationGracePeriodSeconds", pod_spec["terminationGracePeriodSeconds"], words
-            )
+            invalid_value(f"{path}.terminationGracePeriodSeconds", pod_spec["terminationGracePeriodSeconds"], words)
         )
     if "tolerations" in pod_spec:
         errors += _tolerations(pod_spec["tolerations"], f"{path}.tolerations")
     gates = [g.get("name") for g in pod_spec.get("schedulingGates") or ()]
     if gates and pod_spec.get("nodeName"):
-        errors.append(
-            field_forbidden(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared")
-        )
+        errors.append(field_forbidden(f"{path}.nodeName", "cannot be set until all schedulingGates have been cleared"))
     return errors
 
 
@@ -187,9 +181,7 @@ def _update(new: Object, old: Object) -> list[FieldError]:
     kept = new.get("tolerations") or []
     if any(t not in kept for t in old.get("tolerations") or ()):
         errors.append(
-            field_forbidden(
-                "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
-            )
+            field_forbidden("spec.tolerations", "existing toleration can not be modified except its tolerationSeconds")
         )
     return errors
 

@@ -105,9 +105,7 @@ def _template_labels(spec: Object) -> dict[str, str]:
 
 
 def _mismatch(found: Object) -> FieldError:
-    return invalid_value(
-        "spec.template.metadata.labels", found, "`selector` does not match template `labels`"
-    )
+    return invalid_value("spec.template.metadata.labels", found, "`selector` does not match template `labels`")
 
 
 def _template(spec: Object, path: str) -> list[FieldError]:
@@ -148,9 +146,7 @@ def job_spec(spec: Object, path: str, name: str) -> list[FieldError]:
     if policy == "Always":
         errors.append(required(where, 'valid values: "OnFailure", "Never"'))
     elif policy != "Never" and "podFailurePolicy" in spec:
-        errors.append(
-            invalid_value(where, policy, 'only "Never" is supported when podFailurePolicy is specified')
-        )
+        errors.append(invalid_value(where, policy, 'only "Never" is supported when podFailurePolicy is specified'))
     return errors
 
 
