@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from muster.local.api import defaults, limits, priority, quota
+from muster.local.api import defaults, fieldsets, limits, ownership, priority, quota
 from muster.local.api.builtin import catalogue
 from muster.local.api.errors import (
     FieldError,
@@ -24,6 +24,7 @@ from muster.local.api.errors import (
     invalid_value,
     not_found,
 )
+from muster.local.api.fieldsets import Shape
 from muster.local.api.options import DeleteOptions, Options
 from muster.local.api.preparing import counts_generation, fill_in, generated, identify, later
 from muster.local.api.resources import Catalogue, Resource
@@ -102,6 +103,7 @@ class Cluster:
         self._check_target(resource, obj, namespace)
         identify(resource, obj, namespace)
         self._default(resource, obj)
+        ownership.begin(obj, self.shape(resource), options)
         fill_in(resource.id, obj)
         if prepare := self.before_create.get(resource.id):
             prepare(obj)
@@ -128,6 +130,8 @@ class Cluster:
         new: Object,
         options: Options,
         subresource: str = "",
+        *,
+        tracked: bool = False,
     ) -> Object:
         """Write a new version of an object, on condition that it is at the version the caller saw, if any."""
         record = self.record(resource, namespace, name)
@@ -136,9 +140,17 @@ class Cluster:
         if meta.get("name", name) != name:
             words = f"the name of the object ({meta['name']}) does not match the name on the URL ({name})"
             raise bad_request(words)
-        return self.write(resource, record, new, options, subresource)
+        return self._write(resource, record, new, options, subresource, tracked)
 
-    def write(self, resource: Resource, record: Record, new: Object, options: Options, subresource: str = "") -> Object:
+    def shape(self, resource: Resource) -> Shape:
+        """What is known of the fields of a kind."""
+        if custom := self.custom.get((resource.id, resource.version)):
+            return Shape(fieldsets.CUSTOM, schema=custom.schema)
+        return Shape(resource.type)
+
+    def _write(
+        self, resource: Resource, record: Record, new: Object, options: Options, subresource: str, tracked: bool
+    ) -> Object:
         """Store what an update makes of an object; the same object again when it changes nothing."""
         old = record.obj
         final = _merged(resource, old, new, subresource)
@@ -147,6 +159,8 @@ class Cluster:
             self._admit_update(resource, final)
         if final == old:
             return old
+        if not tracked and "managedFields" in final["metadata"]:
+            ownership.track(final, old, self.shape(resource), options, subresource)
         if subresource != "status":
             _count(resource, final, old)
         self._validate(resource, final, old)
@@ -287,8 +301,12 @@ def private(obj: Object) -> Object:
 def _merged(resource: Resource, old: Object, new: Object, subresource: str) -> Object:
     meta = {k: v for k, v in new["metadata"].items() if k not in _FIXED_META and v is not None}
     meta.update({k: old["metadata"][k] for k in _FIXED_META if k in old["metadata"]})
+    if "managedFields" in old["metadata"]:
+        meta.setdefault("managedFields", old["metadata"]["managedFields"])
     if subresource == "status":
         kept = meta if resource.id in _STATUS_MAY_LABEL else dict(old["metadata"])
+        if "managedFields" in meta:
+            kept["managedFields"] = meta["managedFields"]
         return {**old, "metadata": kept, "status": new.get("status") or {}}
     if subresource == "finalize":
         return {**old, "metadata": meta, "spec": new.get("spec") or {}}

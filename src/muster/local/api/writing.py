@@ -83,7 +83,7 @@ def create(cluster: Cluster, asked: Asked) -> Answer:
         raise method_not_allowed()
     wanted = options(asked)
     obj = conformed(cluster, target.resource, decode(asked.body, asked.content_type), wanted)
-    obj = applying.without_managed_fields(obj)
+    obj["metadata"].pop("managedFields", None)
     if target.resource.group == "events.k8s.io":
         obj = as_core_event(obj)
     created = cluster.create(target.resource, obj, target.namespace, wanted)
