@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from muster.local.api.access import Object
@@ -36,8 +37,10 @@ def container(memory: Memory, name: str = "p") -> Object:
 
 
 @asynccontextmanager
-async def nodes(memory: Memory, template: NodeTemplate | None = None, seed: int = 0) -> AsyncIterator[Running]:
-    running = start_nodes(memory, [template or NodeTemplate()], memory.clock, seed=seed)
+async def nodes(
+    memory: Memory, template: NodeTemplate | None = None, seed: int = 0
+) -> AsyncIterator[Running]:
+    running = start_nodes(memory, [template or NodeTemplate()], memory.clock, root=Path("unused"), seed=seed)
     yield running
     await running.stop()
 

@@ -11,16 +11,19 @@ import asyncio
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from muster.local.api.access import Access, Object
 from muster.local.api.errors import ApiError
 from muster.local.clock import Clock
 from muster.local.nodes.heartbeats import NAMESPACE, Heartbeats
 from muster.local.nodes.kubelet import Kubelet
+from muster.local.nodes.process.agent import ProcessKubelet
 from muster.local.nodes.simulated import SimulatedKubelet
 from muster.local.nodes.template import (
     FAILED,
     KIND,
+    PROCESS,
     SIMULATED,
     DurationError,
     NodeTemplate,
@@ -39,7 +42,8 @@ class Running:
 
     access: Access
     clock: Clock
-    kubelets: dict[str, Kubelet]
+    simulated: SimulatedKubelet
+    processes: ProcessKubelet
     heartbeats: Heartbeats = field(init=False)
     _kubelet_of: dict[str, Kubelet] = field(default_factory=dict)
     _failed: set[str] = field(default_factory=set)
@@ -65,8 +69,8 @@ class Running:
         if self._task:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        for kubelet in self.kubelets.values():
-            await kubelet.stop()
+        await self.simulated.stop()
+        await self.processes.stop()
 
     async def _follow(self) -> None:
         async for resource, change, obj in self.access.watch(["nodes", "pods"]):
@@ -109,7 +113,8 @@ class Running:
 
     def _node_seen(self, node: Object) -> None:
         name = node["metadata"]["name"]
-        kubelet = self.kubelets.get((node["metadata"].get("labels") or {}).get(KIND, ""))
+        kinds: dict[str, Kubelet] = {SIMULATED: self.simulated, PROCESS: self.processes}
+        kubelet = kinds.get((node["metadata"].get("labels") or {}).get(KIND, ""))
         if kubelet is None:
             return
         if name not in self._kubelet_of:
@@ -166,6 +171,12 @@ def _ensure_namespace(access: Access) -> None:
             raise
 
 
-def start_nodes(access: Access, templates: Iterable[NodeTemplate], clock: Clock, *, seed: int = 0) -> Running:
-    """Register the nodes of the templates and run them, and those already registered, on this event loop."""
-    return Running(access, clock, {SIMULATED: SimulatedKubelet(access, clock, seed)}).start(templates)
+def start_nodes(
+    access: Access, templates: Iterable[NodeTemplate], clock: Clock, *, root: Path, seed: int = 0
+) -> Running:
+    """Register the nodes of the templates and run them, and those already registered, on this event loop.
+
+    `root` is where process nodes keep what belongs to their pods: volumes, logs, and records of what runs.
+    """
+    simulated = SimulatedKubelet(access, clock, seed)
+    return Running(access, clock, simulated, ProcessKubelet(access, clock, root)).start(templates)
