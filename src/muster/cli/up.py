@@ -11,12 +11,10 @@ from pathlib import Path
 from muster.cli.verbs import VERBS
 from muster.errors import UserError
 from muster.local import cluster_file, kubeconfig, presence
-from muster.local.clock import SystemClock
-from muster.local.controllers.running import start_controllers
-from muster.local.embedded import Embedded, Settings, UnsafeAddressError, start
-from muster.local.nodes.running import start_nodes
+from muster.local.embedded import Settings, UnsafeAddressError
 from muster.local.nodes.template import NodeTemplate
 from muster.local.store import DataInUseError
+from muster.local.whole import Whole, start
 from muster.objects.quantity import QuantityError, parse_quantity
 
 NAME = "up"
@@ -87,16 +85,13 @@ def _templates(args: argparse.Namespace) -> list[NodeTemplate]:
 
 async def _serve(args: argparse.Namespace, templates: list[NodeTemplate]) -> None:
     stop = _stop_on_signal()
-    cluster = await _start(args)
-    clock = SystemClock()
-    controllers = start_controllers(cluster.access, clock)
-    nodes = start_nodes(cluster.access, templates, clock)
+    cluster = await _start(args, templates)
     scheduler: asyncio.subprocess.Process | None = None
     try:
-        kubeconfig.write(args.kubeconfig, cluster.kubeconfig())
-        presence.leave(args.kubeconfig, cluster.url, str(args.data or ""))
+        kubeconfig.write(args.kubeconfig, cluster.api.kubeconfig())
+        presence.leave(args.kubeconfig, cluster.api.url, str(args.data or ""))
         scheduler = await _scheduler(args)
-        print(f"The cluster is up at {cluster.url}. Point kubectl at it:", flush=True)
+        print(f"The cluster is up at {cluster.api.url}. Point kubectl at it:", flush=True)
         print(f"  export KUBECONFIG={args.kubeconfig.resolve()}", flush=True)
         await stop.wait()
     finally:
@@ -104,12 +99,10 @@ async def _serve(args: argparse.Namespace, templates: list[NodeTemplate]) -> Non
         if scheduler is not None and scheduler.returncode is None:
             scheduler.terminate()
             await scheduler.wait()
-        await nodes.stop()
-        await controllers.stop()
         await cluster.stop()
 
 
-async def _start(args: argparse.Namespace) -> Embedded:
+async def _start(args: argparse.Namespace, templates: list[NodeTemplate]) -> Whole:
     token = ""
     if args.token_file is not None:
         try:
@@ -118,7 +111,7 @@ async def _start(args: argparse.Namespace) -> Embedded:
             raise UserError(f"--token-file {args.token_file}: {error.strerror}") from None
     settings = Settings(args.data, args.listen, args.port, token, True, args.native_gang, args.power_safe)
     try:
-        return await start(settings)
+        return await start(settings, templates)
     except OSError as error:
         raise UserError(
             f"cannot listen on {args.listen}:{args.port}: {error.strerror}; choose another --port"
