@@ -236,7 +236,9 @@ _LAYOUTS: dict[str, Layout] = {
         "Name|Type|Data#|Age", lambda o: [_name(o), o.get("type", ""), len(o.get("data") or {}), born(o)]
     ),
     "serviceaccounts": layout("Name|Secrets#|Age", lambda o: [_name(o), len(o.get("secrets") or ()), born(o)]),
-    "events": layout("Last Seen|Type|Reason|Object|wide|Subobject|Source|Message|First Seen|Count#|Name", _event),
+    "events": layout(
+        "Last Seen|Type|Reason|Object|wide|Subobject|Source|narrow|Message|wide|First Seen|Count#|Name", _event
+    ),
     "persistentvolumeclaims": layout(
         "Name|Status|Volume|Capacity|Access Modes|StorageClass|VolumeAttributesClass|Age|wide|VolumeMode",
         _claim,

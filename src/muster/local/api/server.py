@@ -88,7 +88,17 @@ class ApiServer:
     def _user(self, request: web.BaseRequest) -> User:
         transport = request.transport
         certificate = transport.get_extra_info("peercert") if transport else None
-        return self.authenticator.identify(request.headers.get("Authorization", ""), certificate)
+        user = self.authenticator.identify(request.headers.get("Authorization", ""), certificate)
+        wanted = request.headers.get("Impersonate-User")
+        return self._impersonated(request, user, wanted) if wanted else user
+
+    def _impersonated(self, request: web.BaseRequest, user: User, wanted: str) -> User:
+        groups = tuple(request.headers.getall("Impersonate-Group", ()))
+        for plural, name in (("users", wanted), *(("groups", group) for group in groups)):
+            deed = rbac.Deed("impersonate", "", plural, "", name)
+            if not rbac.allowed(self.cluster.store, user, deed):
+                raise rbac.refusal(user, deed)
+        return User(wanted, groups)
 
     def _authorize(self, user: User, method: str, found: Target, watching_: bool) -> None:
         resource = found.resource

@@ -41,12 +41,12 @@ class Layout:
 
 
 def layout(columns: str, cells: Cells) -> Layout:
-    """Columns by name, between "|"; those after a lone "wide" are wide, a trailing "#" marks integers."""
+    """Columns by name, between "|"; those after "wide" are wide until "narrow", a trailing "#" marks integers."""
     found: list[Column] = []
     wide = False
     for name in columns.split("|"):
-        if name == "wide":
-            wide = True
+        if name in ("wide", "narrow"):
+            wide = name == "wide"
             continue
         kind = "integer" if name.endswith("#") else "string"
         found.append(Column(name.rstrip("#"), kind, wide, "name" if name == "Name" else ""))
