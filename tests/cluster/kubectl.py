@@ -39,8 +39,8 @@ class Kubectl:
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def apply(self, *objects: dict[str, Any], options: tuple[str, ...] = (), code: int | None = 0) -> str:
-        documents = "\n---\n".join(json.dumps(o) for o in objects)
-        return self("apply", "-f", "-", *options, stdin=documents, code=code)
+        together = {"apiVersion": "v1", "kind": "List", "items": objects}
+        return self("apply", "-f", "-", *options, stdin=json.dumps(together), code=code)
 
     def get(self, *words: str) -> Any:
         return json.loads(self("get", *words, "-o", "json"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muster.local.api import crds
+from muster.local.api import crds, quota
 from muster.local.api.cluster import Cluster
 from muster.local.api.errors import ApiError
 from muster.local.api.options import Options
@@ -21,6 +21,7 @@ def prepare(cluster: Cluster) -> None:
     """Hook up what the server does by itself, and create what is missing."""
     cluster.hooks["namespaces"] = lambda new, old: _furnish(cluster, new, old)
     cluster.before_create["services"] = lambda obj: assign(cluster.store, obj)
+    cluster.before_create["resourcequotas"] = lambda obj: quota.observe(cluster.store, obj)
     crds.serve(cluster)
     crds.install_shipped(cluster)
     for name in _NAMESPACES:

@@ -11,10 +11,11 @@ from muster.local.api.resources import Catalogue, Resource
 Schema = dict[str, Any]
 
 PREFIX = "#/components/schemas/"
+_STRATEGIC = "application/strategic-merge-patch+json"  # clients merge custom kinds without it
 _PATCHES = (
     "application/json-patch+json",
     "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
+    _STRATEGIC,
     "application/apply-patch+yaml",
 )
 _WRITE = ("dryRun", "fieldManager", "fieldValidation")
@@ -135,7 +136,8 @@ def _operation(resource: Resource, action: str, query: tuple[str, ...], body: st
         },
     }
     if body:
-        content = {media: {"schema": {"type": "object"}} for media in (_PATCHES if action == "patch" else ())}
+        patches = [p for p in _PATCHES if not (resource.custom and p == _STRATEGIC)] if action == "patch" else []
+        content = {media: {"schema": {"type": "object"}} for media in patches}
         operation["requestBody"] = {"content": content or {body: {"schema": reference}}, "required": True}
     return operation
 

@@ -68,6 +68,20 @@ def total(quota: Object, objects: Iterable[tuple[str, Object]]) -> dict[str, str
     return {name: written(amount, hard[name]) for name, amount in sums.items()}
 
 
+def observe(store: Store, quota: Object) -> None:
+    """Give a quota its first status, so that it binds from the moment it exists."""
+    hard = quota["spec"].get("hard") or {}
+    namespace = quota["metadata"]["namespace"]
+    resources = {"pods", *_COUNTED_BY_NAME} | {_resource_of(name) for name in hard if name.startswith("count/")}
+    found = ((r, record.obj) for r in sorted(resources) for _, record in store.scan(r, namespace))
+    quota["status"] = {"hard": dict(hard), "used": total(quota, found)}
+
+
+def _resource_of(count: str) -> str:
+    plural, _, group = count.removeprefix("count/").partition(".")
+    return f"{group}/{plural}" if group else plural
+
+
 def admit(store: Store, resource_id: str, obj: Object, namespace: str) -> list[tuple[str, Object]]:
     """The quotas an object is charged to, as (name, quota with its new status). Raises ApiError 403."""
     if not store.count(_QUOTAS):
