@@ -24,9 +24,7 @@ class Memory:
     admit: Callable[[str, Object], None] = lambda _resource, _obj: None
     objects: dict[Place, Object] = field(default_factory=dict)
     writes: int = 0
-    _watchers: list[tuple[frozenset[str], asyncio.Queue[tuple[str, str, Object]]]] = field(
-        default_factory=list
-    )
+    _watchers: list[tuple[frozenset[str], asyncio.Queue[tuple[str, str, Object]]]] = field(default_factory=list)
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
 
     def get(self, resource: str, namespace: str | None, name: str) -> Object:
@@ -35,9 +33,7 @@ class Memory:
             raise not_found(resource.rpartition("/")[2], resource.rpartition("/")[0], name)
         return found
 
-    def list(
-        self, resource: str, namespace: str | None = None, labels: str = "", fields: str = ""
-    ) -> list[Object]:
+    def list(self, resource: str, namespace: str | None = None, labels: str = "", fields: str = "") -> list[Object]:
         wanted = dict(pair.split("=") for pair in labels.split(",") if pair)
         return [
             obj
@@ -67,16 +63,11 @@ class Memory:
     def update(self, resource: str, obj: Object, subresource: str = "") -> Object:
         metadata = obj["metadata"]
         old = self.get(resource, metadata.get("namespace"), metadata["name"])
-        if (
-            metadata.get("resourceVersion", old["metadata"]["resourceVersion"])
-            != old["metadata"]["resourceVersion"]
-        ):
+        if metadata.get("resourceVersion", old["metadata"]["resourceVersion"]) != old["metadata"]["resourceVersion"]:
             raise conflict(resource, "", metadata["name"])
         return self._replace(resource, old, copy.deepcopy(obj))
 
-    def patch(
-        self, resource: str, namespace: str | None, name: str, merge: Object, subresource: str = ""
-    ) -> Object:
+    def patch(self, resource: str, namespace: str | None, name: str, merge: Object, subresource: str = "") -> Object:
         old = self.get(resource, namespace, name)
         if (merge.get("metadata") or {}).get("uid", old["metadata"]["uid"]) != old["metadata"]["uid"]:
             raise conflict(resource, "", name)
@@ -109,11 +100,7 @@ class Memory:
         return self._replace(resource, old, new)
 
     def _grace(self, resource: str, old: Object, grace: int | None) -> int:
-        if (
-            resource != "pods"
-            or not old["spec"].get("nodeName")
-            or old["status"]["phase"] in ("Succeeded", "Failed")
-        ):
+        if resource != "pods" or not old["spec"].get("nodeName") or old["status"]["phase"] in ("Succeeded", "Failed"):
             return 0
         default: int = old["spec"].get("terminationGracePeriodSeconds", 30)
         return default if grace is None else grace

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import sqlite3
+import time
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
@@ -157,9 +158,7 @@ def _revision(change: Change) -> int:
 class Store:
     """Objects by resource, namespace and name. `directory` None keeps nothing after the process ends."""
 
-    def __init__(
-        self, directory: Path | None = None, *, power_safe: bool = False, history: int = 20_000
-    ) -> None:
+    def __init__(self, directory: Path | None = None, *, power_safe: bool = False, history: int = 20_000) -> None:
         self.power_safe = power_safe and directory is not None
         self._history = history
         self._shelves: dict[str, _Shelf] = defaultdict(_Shelf)
@@ -174,7 +173,8 @@ class Store:
 
     def _load(self) -> int:
         if self._db is None:
-            return 1
+            # Beyond any version a client may remember of an earlier cluster at the same address.
+            return int(time.time() * 1000)
         (revision,) = self._db.execute("SELECT revision FROM deleted").fetchone()
         for row, resource, namespace, name, rev, body in self._db.execute("SELECT * FROM objects"):
             self._shelves[resource].records[namespace, name] = Record(row, rev, orjson.loads(body), body)
@@ -189,9 +189,7 @@ class Store:
     def count(self, resource: str) -> int:
         return len(self._shelves[resource].records)
 
-    def scan(
-        self, resource: str, namespace: str = "", after: Key | None = None
-    ) -> Iterable[tuple[Key, Record]]:
+    def scan(self, resource: str, namespace: str = "", after: Key | None = None) -> Iterable[tuple[Key, Record]]:
         """Objects in order of namespace and name, of one namespace or of all, those after a key only."""
         shelf = self._shelves[resource]
         keys = shelf.keys()
@@ -220,14 +218,15 @@ class Store:
             shelf.order = None
         return record
 
-    def remove(self, resource: str, key: Key, expect: int | None = None) -> Record:
-        """Delete an object; its last state, at the version of the deletion, is what watchers are told."""
+    def remove(self, resource: str, key: Key, last: Object | None = None) -> Record:
+        """Delete an object. Watchers are told its last state, at the version of the deletion."""
         shelf = self._shelves[resource]
         old = shelf.records.get(key)
-        if old is None or (expect is not None and expect != old.revision):
+        if old is None:
             raise VersionConflictError
+        last = last or old.obj
         revision = self.revision + 1
-        obj = {**old.obj, "metadata": {**old.obj["metadata"], "resourceVersion": str(revision)}}
+        obj = {**last, "metadata": {**last["metadata"], "resourceVersion": str(revision)}}
         record = Record(old.row, revision, obj, orjson.dumps(obj))
         change = Change(revision, DELETED, resource, key, obj, record.raw, old.obj)
         self._save(change, [(_REMOVE, (old.row,)), (_MARK, (revision,))])
@@ -241,6 +240,14 @@ class Store:
         if any(since < shelf.floor for shelf in shelves):
             raise CompactedError
         return Watcher(shelves, since)
+
+    def changed_since(self, resource: str, since: int) -> dict[Key, Object | None]:
+        """What objects written since a version were at it; None for those that were not there."""
+        shelf = self._shelves[resource]
+        if since < shelf.floor:
+            raise CompactedError
+        start = bisect_right(shelf.log, since, key=_revision)
+        return {change.key: change.previous for change in reversed(shelf.log[start:])}
 
     def floor(self, resource: str) -> int:
         return self._shelves[resource].floor
@@ -321,9 +328,7 @@ def _lock(directory: Path) -> IO[str]:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         handle.close()
-        raise DataInUseError(
-            f"{directory} is in use by another cluster: stop it, or give another --data"
-        ) from None
+        raise DataInUseError(f"{directory} is in use by another cluster: stop it, or give another --data") from None
     return handle
 
 

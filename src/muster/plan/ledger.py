@@ -20,17 +20,20 @@ COMPACT_AFTER = 4096
 class Ledger:
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = list(nodes)
-        self.index = {node.name: i for i, node in enumerate(nodes)}
+        self.names = [node.name for node in nodes]
+        self.index = {name: i for i, name in enumerate(self.names)}
         self.resources = {name: row for row, name in enumerate(sorted({r for n in nodes for r in n.capacity}))}
         self.capacity = np.zeros((len(self.resources), len(nodes)), dtype=np.int64)
         for i, node in enumerate(nodes):
             for name, amount in node.capacity.items():
                 self.capacity[self.resources[name], i] = amount
         self.free = self.capacity.copy()
+        self.rows = list(self.free)  # a view per resource: indexing one is twice as fast as indexing the table
         self.changes: list[Ints] = []
         self.forgotten = 0  # changes dropped from the front of the list
         self.log: list[tuple[Ints, Iterable[tuple[int, int]], Ints]] = []
         self.trials = 0
+        self.overdrawn = False  # someone else bound more to a node than it has
 
     @property
     def now(self) -> int:
@@ -44,7 +47,7 @@ class Ledger:
     def take(self, nodes: Ints, request: Iterable[tuple[int, int]], counts: Ints) -> None:
         """Members of one request, `counts[i]` of them, now hold `nodes[i]` (each node once)."""
         for row, amount in request:
-            self.free[row, nodes] -= counts if amount == 1 else counts * amount
+            self.rows[row][nodes] -= counts if amount == 1 else counts * amount
         if self.trials:
             self.log.append((nodes, request, counts))
         self.note(nodes)
@@ -67,7 +70,7 @@ class Ledger:
         while len(self.log) > mark:
             nodes, request, counts = self.log.pop()
             for row, amount in request:
-                self.free[row, nodes] += counts * amount
+                self.rows[row][nodes] += counts * amount
             self.note(nodes)
         self._close()
 
@@ -81,3 +84,12 @@ class Ledger:
         self.trials -= 1
         if not self.trials:
             self.log.clear()
+
+    def resize(self, index: int, node: Node) -> None:
+        """The same node with other amounts of the same resources."""
+        for name, row in self.resources.items():
+            more = node.capacity.get(name, 0) - int(self.capacity[row, index])
+            self.capacity[row, index] += more
+            self.free[row, index] += more
+        self.nodes[index] = node
+        self.note(np.array([index]))

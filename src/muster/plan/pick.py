@@ -16,9 +16,29 @@ def fullest_first(room: Ints, need: int) -> tuple[Ints, Ints]:
 
     `room` must hold `need` in total. Works on a histogram instead of sorting: room per entry is small.
     """
-    capped = np.minimum(room, need)
-    if capped.max() == need:
+    top = int(room.max())
+    if top >= need:
         return tightest(room, need), np.array([need], dtype=np.int64)
+    more, rest = divmod(need, top)
+    level = (room == top).nonzero()[0]
+    if more < len(level) or (more == len(level) and not rest):
+        return _from_one_level(room, level, more, rest)
+    return _from_the_top(room, need)
+
+
+def _from_one_level(room: Ints, level: Ints, more: int, rest: int) -> tuple[Ints, Ints]:
+    """The roomiest entries alone are enough: the usual case among equal nodes."""
+    indices = level[:more]
+    amounts = room[indices]
+    if not rest:
+        return indices, amounts
+    left = room.copy()
+    left[indices] = 0
+    return np.append(indices, tightest(left, rest)), np.append(amounts, rest)
+
+
+def _from_the_top(room: Ints, need: int) -> tuple[Ints, Ints]:
+    capped = np.minimum(room, need)
     histogram = np.bincount(capped)
     from_top = np.cumsum((histogram * np.arange(histogram.size))[::-1])
     above = int(np.searchsorted(from_top, need))  # sizes taken whole, counted from the largest
@@ -40,8 +60,9 @@ def fullest_first(room: Ints, need: int) -> tuple[Ints, Ints]:
 
 def tightest(room: Ints, need: int) -> Ints:
     """The entry with the least room that still holds `need`."""
-    fitting = np.flatnonzero(room >= need)
-    return fitting[np.argmin(room[fitting])][None]
+    fitting = (room >= need).nonzero()[0]
+    best: Ints = fitting[room[fitting].argmin() :][:1]
+    return best
 
 
 def close_together(forest: Forest, slots: Ints, need: int, depth: int = -1, domain: int = 0) -> tuple[Ints, Ints]:
@@ -49,6 +70,8 @@ def close_together(forest: Forest, slots: Ints, need: int, depth: int = -1, doma
 
     They lie in the smallest domain that holds them all, the tightest of that level. Nodes come in order.
     """
+    if depth < 0 and not forest.levels:
+        return in_node_order(*fullest_first(slots, need), 0)
     begin, end = forest.span(depth, domain)
     view = slots[begin:end]
     if view.max() >= need:
@@ -71,9 +94,7 @@ def _fill(forest: Forest, slots: Ints, need: int, depth: int, domain: int) -> tu
     begin, end = forest.span(depth, domain)
     view = slots[begin:end]
     if depth + 1 == len(forest.levels):
-        nodes, counts = fullest_first(view, need)
-        order = np.argsort(nodes)
-        return nodes[order] + begin, counts[order]
+        return in_node_order(*fullest_first(view, need), begin)
     lower = forest.levels[depth + 1]
     first, last = forest.inside(depth, domain, depth + 1)
     if last - first == 1:
@@ -88,5 +109,11 @@ def _fill(forest: Forest, slots: Ints, need: int, depth: int, domain: int) -> tu
         if not whole[child]:
             more, many = close_together(forest, slots, amount, depth + 1, first + child)
             nodes, counts = np.concatenate((nodes, more)), np.concatenate((counts, many))
-    order = np.argsort(nodes)
-    return nodes[order], counts[order]
+    return in_node_order(nodes, counts, 0)
+
+
+def in_node_order(nodes: Ints, counts: Ints, offset: int) -> tuple[Ints, Ints]:
+    if len(nodes) > 1:
+        order = nodes.argsort()
+        nodes, counts = nodes[order], counts[order]
+    return (nodes + offset if offset else nodes), counts

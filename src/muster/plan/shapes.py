@@ -4,7 +4,7 @@ Thousands of gangs are a few dozen shapes. All per-node arithmetic is done once 
 the ledger changed; a gang is decided by looking at numbers that are already there.
 """
 
-from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,21 +20,43 @@ Request = tuple[tuple[int, int], ...]
 """(row in the ledger, amount), amounts above zero only."""
 
 
+class Eligibility(Protocol):
+    """Which nodes rules allow and like, as `plan.rules` compiles them."""
+
+    def allowed(self, rules: Rules) -> Bools | None: ...
+
+    def preference(self, rules: Rules) -> Ints | None: ...
+
+
 class Shape:
     """`slots[n]`: how many such members node n has room for now."""
 
-    __slots__ = ("allowed", "cursor", "id", "impossible", "ledger", "request", "rules", "slots", "total")
+    __slots__ = (
+        "allowed",
+        "cursor",
+        "id",
+        "impossible",
+        "ledger",
+        "most",
+        "preference",
+        "request",
+        "rules",
+        "slots",
+        "total",
+    )
 
-    def __init__(self, number: int, ledger: Ledger, resources: Resources, rules: Rules, allowed: Bools | None) -> None:
+    def __init__(self, number: int, ledger: Ledger, resources: Resources, rules: Rules, classes: Eligibility) -> None:
         self.id = number
         self.ledger = ledger
         self.rules = rules
-        self.allowed = allowed  # None: every node
+        self.allowed = classes.allowed(rules)  # None: every node
+        self.preference = classes.preference(rules)  # None: all nodes alike
         wanted = [(name, amount) for name, amount in resources.items() if amount > 0]
         self.impossible = any(name not in ledger.resources for name, _ in wanted)
         self.request: Request = tuple((ledger.resources[n], a) for n, a in wanted if n in ledger.resources)
         self.slots = self.slots_in(ledger.free)
         self.total = int(self.slots.sum())
+        self.most = int(self.slots_in(ledger.capacity).sum())  # if nothing ran
         self.cursor = ledger.now
 
     def slots_in(self, free: Ints, nodes: Ints | slice | None = None) -> Ints:
@@ -70,8 +92,11 @@ class Shape:
         self.total = int(self.slots.sum())
 
     def took(self, nodes: Ints, counts: Ints, members: int) -> None:
-        """The ledger's last change was `members` of this very shape: no arithmetic is needed to follow it."""
-        if self.cursor == self.ledger.now - 1:
+        """The ledger's last change was members of this very shape (negative: given back): follow it by counting.
+
+        Exact where every node may be used and none is overdrawn; otherwise the next refresh does the arithmetic.
+        """
+        if self.cursor == self.ledger.now - 1 and self.allowed is None and not self.ledger.overdrawn:
             self.slots[nodes] -= counts
             self.total -= members
             self.cursor += 1
@@ -80,10 +105,11 @@ class Shape:
 class Shapes:
     """The shapes in use, by what they ask for."""
 
-    def __init__(self, ledger: Ledger, allowed: "Admission") -> None:
+    def __init__(self, ledger: Ledger, classes: Eligibility) -> None:
         self.ledger = ledger
-        self.admission = allowed
+        self.classes = classes
         self.known: dict[tuple[object, ...], Shape] = {}
+        self.all: list[Shape] = []
 
     def of(self, role: Role) -> Shape:
         key = (tuple(role.request.items()), role.rules)
@@ -95,5 +121,14 @@ class Shapes:
         return shape
 
     def _new(self, role: Role) -> Shape:
-        number = len({shape.id for shape in self.known.values()})
-        return Shape(number, self.ledger, role.request, role.rules, self.admission(role.rules))
+        shape = Shape(len(self.all), self.ledger, role.request, role.rules, self.classes)
+        self.all.append(shape)
+        return shape
+
+    def nodes_changed(self) -> None:
+        """Labels, taints or readiness moved: ask again where each shape may go."""
+        for shape in self.all:
+            shape.allowed = self.classes.allowed(shape.rules)
+            shape.preference = self.classes.preference(shape.rules)
+            shape.most = int(shape.slots_in(self.ledger.capacity).sum())
+            shape.cursor = -1

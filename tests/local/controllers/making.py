@@ -34,9 +34,7 @@ def make_job(**spec: Any) -> Object:
 
 
 def terminated(code: int, at: float) -> Object:
-    state = {
-        "terminated": {"exitCode": code, "finishedAt": stamp(at), "reason": "Error" if code else "Completed"}
-    }
+    state = {"terminated": {"exitCode": code, "finishedAt": stamp(at), "reason": "Error" if code else "Completed"}}
     return {"name": "main", "state": state, "restartCount": 0}
 
 
@@ -104,9 +102,7 @@ class JobWorld:
         self.memory.patch(jobs.RESOURCE, "default", "train", {"spec": spec})
 
     def place(self, pod: Object) -> None:
-        self.memory.patch(
-            "pods", "default", f.name(pod), {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}
-        )
+        self.memory.patch("pods", "default", f.name(pod), {"spec": {"nodeName": "n1"}, "status": {"phase": "Running"}})
 
     def end(self, pod: Object, code: int = 0, **status: Any) -> None:
         phase = "Failed" if code else "Succeeded"

@@ -226,9 +226,7 @@ def test_a_policy_can_end_the_job_at_an_exit_code() -> None:
     failed = f.condition(w.job, "Failed")
     assert failed
     assert failed["reason"] == "PodFailurePolicy"
-    message = (
-        f"Container main for pod default/{pod} failed with exit code 42 matching FailJob rule at index 0"
-    )
+    message = f"Container main for pod default/{pod} failed with exit code 42 matching FailJob rule at index 0"
     assert failed["message"] == message
 
 
@@ -246,9 +244,7 @@ def test_an_evicted_pod_is_replaced_at_once_by_default_and_after_its_end_if_aske
 
 
 def test_limits_per_index_fail_the_index_and_spare_the_others() -> None:
-    w = world(
-        parallelism=2, completions=2, completionMode="Indexed", backoffLimitPerIndex=1, backoffLimit=None
-    )
+    w = world(parallelism=2, completions=2, completionMode="Indexed", backoffLimitPerIndex=1, backoffLimit=None)
     for _ in range(2):
         w.end(next(pod for pod in w.active if f.notes(pod)[INDEX] == "0"), code=1)
         w.run()

@@ -16,9 +16,7 @@ from muster.local.controllers.job_indexes import index_of, parse, render
 from tests.local.controllers.making import JobWorld
 
 STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["place", "succeed", "fail", "delete", "confirm", "sleep", "sync"]), st.integers(0, 9)
-    ),
+    st.tuples(st.sampled_from(["place", "succeed", "fail", "delete", "confirm", "sleep", "sync"]), st.integers(0, 9)),
     max_size=40,
 )
 

@@ -19,9 +19,7 @@ PYTHON = "/usr/bin/python3"
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
 USERS = [[], *([NOBODY] if os.getuid() == 0 else [])]
 
-pytestmark = pytest.mark.skipif(
-    not Path(PYTHON).exists(), reason="needs a Python that every user may execute"
-)
+pytestmark = pytest.mark.skipif(not Path(PYTHON).exists(), reason="needs a Python that every user may execute")
 
 
 @pytest.fixture
@@ -33,9 +31,7 @@ def open_path(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def launch(
-    user: list[str], folder: Path, *argv: str, **more: Any
-) -> tuple[subprocess.CompletedProcess[str], str]:
+def launch(user: list[str], folder: Path, *argv: str, **more: Any) -> tuple[subprocess.CompletedProcess[str], str]:
     launcher = shutil.copy(LAUNCHER, folder / "launcher.py")
     spec = {
         "argv": argv,

@@ -53,9 +53,7 @@ class World:
             **spec.pop("metadata", {}),
         }
         whole = {"nodeName": "local-0", "restartPolicy": policy, "containers": [main], **spec}
-        return self.memory.create(
-            "pods", {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": whole}
-        )
+        return self.memory.create("pods", {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": whole})
 
     def get(self, name: str = "p") -> Object:
         return self.memory.get("pods", "default", name)
@@ -173,9 +171,7 @@ def test_environment_arguments_and_devices(run: Run) -> None:
             {"name": "K", "valueFrom": {"configMapKeyRef": {"name": "c", "key": "K"}}},
         ]
         more = {"env": env, "args": ["$(A)"], "resources": {"limits": {"nvidia.com/gpu": "2"}}}
-        script = (
-            "import os, sys; print(*map(os.getenv, ('B', 'K', 'CUDA_VISIBLE_DEVICES', 'IP')), sys.argv[1])"
-        )
+        script = "import os, sys; print(*map(os.getenv, ('B', 'K', 'CUDA_VISIBLE_DEVICES', 'IP')), sys.argv[1])"
         w.pod(PYTHON, "-c", script, main=more)
         pod = await w.ended()
         assert await w.log() == f"one-$(NONE)-$(A) v 0,1 {pod['status']['podIP']} one\n"
@@ -187,14 +183,10 @@ def test_a_missing_config_map_is_waited_for(run: Run) -> None:
     async def story(w: World) -> None:
         source = [{"configMapRef": {"name": "late"}}]
         w.pod("sh", "-c", "echo $X", main={"envFrom": source})
-        await w.until(
-            lambda: "waiting" in w.container()["state"] and "message" in w.container()["state"]["waiting"]
-        )
+        await w.until(lambda: "waiting" in w.container()["state"] and "message" in w.container()["state"]["waiting"])
         waiting = w.container()["state"]["waiting"]
         assert waiting == {"reason": "CreateContainerConfigError", "message": 'configmap "late" not found'}
-        w.memory.create(
-            "configmaps", {"metadata": {"name": "late", "namespace": "default"}, "data": {"X": "there"}}
-        )
+        w.memory.create("configmaps", {"metadata": {"name": "late", "namespace": "default"}, "data": {"X": "there"}})
         await w.ended()
         assert await w.log() == "there\n"
 
@@ -203,9 +195,7 @@ def test_a_missing_config_map_is_waited_for(run: Run) -> None:
 
 def test_volumes_are_where_they_are_mounted(run: Run) -> None:
     async def story(w: World) -> None:
-        w.memory.create(
-            "configmaps", {"metadata": {"name": "c", "namespace": "default"}, "data": {"k": "value"}}
-        )
+        w.memory.create("configmaps", {"metadata": {"name": "c", "namespace": "default"}, "data": {"k": "value"}})
         field = {"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}
         volumes = [
             {"name": "scratch", "emptyDir": {}},
@@ -413,9 +403,7 @@ def test_a_failed_node_kills_without_a_word_and_tells_when_it_is_back(run: Run) 
         w.memory.patch("nodes", None, "local-0", {"metadata": {"annotations": {FAILED: None}}})
         await w.ended()
         assert w.container()["state"]["terminated"]["exitCode"] == 137
-        await w.until(
-            lambda: w.container("again")["restartCount"] == 1 and "running" in w.container("again")["state"]
-        )
+        await w.until(lambda: w.container("again")["restartCount"] == 1 and "running" in w.container("again")["state"])
 
     run(story)
 

@@ -37,9 +37,7 @@ def container(memory: Memory, name: str = "p") -> Object:
 
 
 @asynccontextmanager
-async def nodes(
-    memory: Memory, template: NodeTemplate | None = None, seed: int = 0
-) -> AsyncIterator[Running]:
+async def nodes(memory: Memory, template: NodeTemplate | None = None, seed: int = 0) -> AsyncIterator[Running]:
     running = start_nodes(memory, [template or NodeTemplate()], memory.clock, root=Path("unused"), seed=seed)
     yield running
     await running.stop()

@@ -23,9 +23,7 @@ def test_a_bad_duration_says_what_to_write(text: str) -> None:
 
 
 def test_nodes_stand_in_racks_that_stand_in_blocks() -> None:
-    template = NodeTemplate(
-        count=8, racks=4, blocks=2, zone="z", labels={"gpu": "h100"}, capacity={"cpu": "8"}
-    )
+    template = NodeTemplate(count=8, racks=4, blocks=2, zone="z", labels={"gpu": "h100"}, capacity={"cpu": "8"})
     nodes = list(template.objects(0.0))
     assert [node["metadata"]["labels"][RACK] for node in nodes] == [f"rack-{i // 2}" for i in range(8)]
     assert [node["metadata"]["labels"][BLOCK] for node in nodes] == [f"block-{i // 4}" for i in range(8)]

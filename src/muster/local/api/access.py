@@ -26,9 +26,7 @@ class Access(Protocol):
         """One object; ApiError 404 when there is none."""
         ...
 
-    def list(
-        self, resource: str, namespace: str | None = None, labels: str = "", fields: str = ""
-    ) -> list[Object]:
+    def list(self, resource: str, namespace: str | None = None, labels: str = "", fields: str = "") -> list[Object]:
         """Objects in order of namespace and name, of all namespaces when none is given."""
         ...
 
@@ -40,9 +38,7 @@ class Access(Protocol):
         """Replace an object; refused with 409 when metadata.resourceVersion is present and stale."""
         ...
 
-    def patch(
-        self, resource: str, namespace: str | None, name: str, merge: Object, subresource: str = ""
-    ) -> Object:
+    def patch(self, resource: str, namespace: str | None, name: str, merge: Object, subresource: str = "") -> Object:
         """Apply a JSON merge patch (RFC 7396)."""
         ...
 

@@ -85,9 +85,7 @@ def bad_request(message: str) -> ApiError:
 
 
 def not_found(plural: str, group: str, name: str) -> ApiError:
-    return ApiError(
-        404, "NotFound", f'{qualified(plural, group)} "{name}" not found', _details(group, plural, name)
-    )
+    return ApiError(404, "NotFound", f'{qualified(plural, group)} "{name}" not found', _details(group, plural, name))
 
 
 def no_such_path() -> ApiError:
@@ -106,11 +104,7 @@ def conflict(plural: str, group: str, name: str, why: str = "") -> ApiError:
 
 
 def forbidden(plural: str, group: str, name: str, why: str) -> ApiError:
-    named = (
-        f'{qualified(plural, group)} "{name}" is forbidden'
-        if name
-        else f"{qualified(plural, group)} is forbidden"
-    )
+    named = f'{qualified(plural, group)} "{name}" is forbidden' if name else f"{qualified(plural, group)} is forbidden"
     return ApiError(403, "Forbidden", f"{named}: {why}", _details(group, plural, name))
 
 

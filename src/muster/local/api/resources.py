@@ -25,6 +25,8 @@ class Resource:
     singular: str = ""
     storage: str = ""  # the version objects are stored in, when it is not this one
     custom: bool = False
+    scale: tuple[str, str, str] | None = None  # paths of a custom kind: replicas wanted, had, and selector
+    selectable: tuple[str, ...] = ()  # fields of a custom kind that field selectors may name
 
     @property
     def api_version(self) -> str:

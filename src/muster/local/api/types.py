@@ -1,9 +1,9 @@
 """The fields of the built-in kinds: unknown ones are told and dropped, wrong types refused.
 
 `types.json` lists, type by type, each field's type in a small notation: `str`, `int`, a type's name; `[T` a
-list, `{T` a map; a trailing `!` says required. `#key` after a list names the keys its items are merged by (`#`
-alone: a set of values), `%` marks a map that is replaced whole. Merging, OpenAPI and `kubectl explain` read it
-too.
+list, `{T` a map; a trailing `!` says required. `#key` after a list names the keys its items are merged by
+(`#` alone: a set of values), `%` marks a map that is replaced whole. Merging, OpenAPI and `kubectl explain`
+read it too.
 """
 
 from __future__ import annotations

@@ -109,9 +109,7 @@ class Actor:
     def _delete(self, resource: str, target: Object, grace: int | None, propagation: str) -> None:
         place = f.namespace(target) or None, f.name(target)
         try:
-            left = self.access.delete(
-                resource, *place, uid=f.uid(target), grace=grace, propagation=propagation
-            )
+            left = self.access.delete(resource, *place, uid=f.uid(target), grace=grace, propagation=propagation)
         except ApiError as error:
             if error.code == 404:
                 return

@@ -90,11 +90,7 @@ def _expire(job: Object, now: float) -> list[Action]:
     ttl = f.spec(job).get("ttlSecondsAfterFinished")
     if ttl is None or f.going(job) or not finished(job):
         return []
-    ends = [
-        seconds_of(c.get("lastTransitionTime"))
-        for c in f.conditions(job)
-        if c["type"] in ("Complete", "Failed")
-    ]
+    ends = [seconds_of(c.get("lastTransitionTime")) for c in f.conditions(job) if c["type"] in ("Complete", "Failed")]
     expires = max(end for end in ends if end is not None) + ttl
     return [Delete(RESOURCE, job, propagation="Foreground")] if expires <= now else [Wake(expires)]
 
@@ -223,10 +219,7 @@ def _make(tally: Tally, missing: int) -> list[Action]:
         going = [pod for pod in tally.pods if f.going(pod) and not f.ended(pod)]
         taken |= {index for pod in going if (index := index_of(pod)) is not None}
     indexes, wakes = _rested(tally, wanted_indexes(job, taken, missing))
-    pods = [
-        make_pod(job, index, tally.index_failures.get(index, 0) if per_index(job) else None)
-        for index in indexes
-    ]
+    pods = [make_pod(job, index, tally.index_failures.get(index, 0) if per_index(job) else None) for index in indexes]
     return [*([CreatePods(job, pods)] if pods else []), *wakes]
 
 
@@ -239,9 +232,7 @@ def _rested(tally: Tally, indexes: list[int]) -> tuple[list[int], list[Action]]:
         index = index_of(pod)
         if index in tally.index_failures and f.phase(pod) == "Failed":
             last[index] = max(last.get(index, 0.0), f.finish_time(pod))
-    until = {
-        i: Failures(tally.index_failures.get(i, 0), last[i]).until() if i in last else 0.0 for i in indexes
-    }
+    until = {i: Failures(tally.index_failures.get(i, 0), last[i]).until() if i in last else 0.0 for i in indexes}
     later = [at for at in until.values() if at > tally.now]
     return [i for i in indexes if until[i] <= tally.now], [Wake(min(later))] if later else []
 

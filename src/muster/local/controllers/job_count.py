@@ -102,9 +102,7 @@ def has_failed(job: Object, pod: Object) -> bool:
     return not waits_for_end(job) and f.going(pod) and f.phase(pod) != "Succeeded"
 
 
-def count(
-    job: Object, pods: list[Object], failures: Failures, now: float, *, finishing: bool = False
-) -> Tally:
+def count(job: Object, pods: list[Object], failures: Failures, now: float, *, finishing: bool = False) -> Tally:
     """The account of a Job after looking at its pods; `finishing` counts what still runs as failed."""
     tally = Tally(job, pods, now, failures=failures)
     tally.active = [pod for pod in pods if f.active(pod)]

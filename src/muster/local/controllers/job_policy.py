@@ -28,9 +28,7 @@ def match_failure(job: Object, pod: Object) -> Match | None:
     if f.phase(pod) != "Failed":
         return None
     for i, rule in enumerate(policy.get("rules") or ()):
-        if why := _match_exit(rule.get("onExitCodes"), pod) or _match_condition(
-            rule.get("onPodConditions"), pod
-        ):
+        if why := _match_exit(rule.get("onExitCodes"), pod) or _match_condition(rule.get("onPodConditions"), pod):
             return Match(rule["action"], f"{why} matching {rule['action']} rule at index {i}")
     return None
 

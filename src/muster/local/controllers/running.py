@@ -106,12 +106,7 @@ class Running:
         if change == "DELETED" and task:
             task.cancel()
             del self._tasks[resource]
-        elif (
-            change != "DELETED"
-            and task is None
-            and f.is_true(definition, "Established")
-            and self._prime(resource)
-        ):
+        elif change != "DELETED" and task is None and f.is_true(definition, "Established") and self._prime(resource):
             self._tasks[resource] = asyncio.create_task(self._follow([resource]))
 
     def _retry(self, namespace: str) -> None:

@@ -165,9 +165,7 @@ def _ensure(access: Access, node: Object) -> None:
 
 def _ensure_namespace(access: Access) -> None:
     try:
-        access.create(
-            "namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        )
+        access.create("namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
     except ApiError as error:
         if error.reason != "AlreadyExists":
             raise

@@ -151,9 +151,7 @@ def ended(pod: Object, exit_code: int, now: float) -> Object:
     if restarts_after(pod, exit_code) and not pod["metadata"].get("deletionTimestamp"):
         reason = {"reason": "CrashLoopBackOff", "message": "back-off restarting failed container"}
         waiting, last = {"waiting": reason}, {"terminated": state}
-        containers = [
-            _container(c, waiting, restarts + 1, last, ready=False) for c in pod["spec"]["containers"]
-        ]
+        containers = [_container(c, waiting, restarts + 1, last, ready=False) for c in pod["spec"]["containers"]]
         conditions = readiness(pod, False, "ContainersNotReady", now)
         return {"containerStatuses": containers, "conditions": conditions}
     gone = {"terminated": state}

@@ -40,9 +40,7 @@ class NodeTemplate:
     count: int = 1
     prefix: str = "node"
     kind: str = SIMULATED
-    capacity: Mapping[str, str] = field(
-        default_factory=lambda: {"cpu": "64", "memory": "512Gi", "pods": "110"}
-    )
+    capacity: Mapping[str, str] = field(default_factory=lambda: {"cpu": "64", "memory": "512Gi", "pods": "110"})
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[Mapping[str, str], ...] = ()
     racks: int = 0

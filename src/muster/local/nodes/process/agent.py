@@ -125,9 +125,7 @@ class ProcessKubelet:
         run = self._runs.get(found["metadata"]["uid"])
         live = next((c.log for c in run.containers if c.name == name), None) if run else None
         if live is None or previous:
-            live = Log(
-                log_path(self.site.pods / found["metadata"]["uid"] / name, number), self.clock, closed=True
-            )
+            live = Log(log_path(self.site.pods / found["metadata"]["uid"] / name, number), self.clock, closed=True)
         return live.read(follow=follow, tail=tail, since=since, timestamps=timestamps)
 
     async def execute(self, namespace: str, pod: str, container: str, command: list[str]) -> tuple[int, str]:

@@ -219,9 +219,7 @@ class Container:
         session.record(self.place.site.sessions)
         reader = asyncio.StreamReader()
         protocol = asyncio.StreamReaderProtocol(reader)
-        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
-            lambda: protocol, os.fdopen(ours, "rb")
-        )
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(ours, "rb"))
         return _Live(process, reader, transport, session)
 
     def _open_log(self) -> Log:

@@ -58,8 +58,7 @@ def hosts_file(pod: Object, address: str, known: Iterable[Name]) -> str:
     else:
         mine = f"{address}\t{own}\n"
     aliases = "".join(
-        f"{alias['ip']}\t{' '.join(alias.get('hostnames') or ())}\n"
-        for alias in spec.get("hostAliases") or ()
+        f"{alias['ip']}\t{' '.join(alias.get('hostnames') or ())}\n" for alias in spec.get("hostAliases") or ()
     )
     return _BASE + mine + aliases + "".join(name.line(namespace) for name in known)
 
@@ -73,12 +72,7 @@ def _of(pod: Object, service: Object) -> list[Name]:
     spec, status = service.get("spec") or {}, pod.get("status") or {}
     selector, address = spec.get("selector") or {}, status.get("podIP")
     labels = pod["metadata"].get("labels") or {}
-    if (
-        not selector
-        or not address
-        or not selector.items() <= labels.items()
-        or status.get("phase") != "Running"
-    ):
+    if not selector or not address or not selector.items() <= labels.items() or status.get("phase") != "Running":
         return []
     if not spec.get("publishNotReadyAddresses") and not _ready(pod):
         return []

@@ -18,6 +18,4 @@ def reserve_network() -> tuple[str, socket.socket]:
             claim.close()
             continue
         return f"127.{number}.0.0/16", claim
-    raise OSError(
-        f"no free slice of loopback addresses: {_LAST - _FIRST + 1} clusters run on this machine already"
-    )
+    raise OSError(f"no free slice of loopback addresses: {_LAST - _FIRST + 1} clusters run on this machine already")

@@ -86,9 +86,7 @@ class PodRun:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _container(self, spec: Object, role: str) -> Container:
-        blank = State(
-            spec["name"], role, spec.get("image", ""), waiting="PodInitializing" if role == MAIN else ""
-        )
+        blank = State(spec["name"], role, spec.get("image", ""), waiting="PodInitializing" if role == MAIN else "")
         blank = replace(blank, waiting=blank.waiting or "ContainerCreating")
         return Container(self.place, spec, _recalled(self.place.pod, blank, self._now()), self._report)
 
@@ -132,9 +130,7 @@ class PodRun:
 
     async def _volumes(self) -> None:
         namespace, site = self.place.pod["metadata"]["namespace"], self.place.site
-        sources = Sources(
-            self.place.pod, self.place.facts, lambda kind, name: site.lookup(namespace, kind, name)
-        )
+        sources = Sources(self.place.pod, self.place.facts, lambda kind, name: site.lookup(namespace, kind, name))
         self.place.volumes = prepare(sources, self.place.folder / "volumes")
 
     async def _try(self, act: Callable[[], Awaitable[object]], container: Container | None = None) -> None:
@@ -181,9 +177,7 @@ class PodRun:
             pod = f"{metadata['name']}_{metadata['namespace']}({metadata['uid']})"
             message = f"back-off {delay:.0f}s restarting failed container={container.name} pod={pod}"
             container.state = container.state.wait("CrashLoopBackOff", message)
-            self.place.say(
-                "BackOff", f"Back-off restarting failed container {container.name} in pod {pod}", "Warning"
-            )
+            self.place.say("BackOff", f"Back-off restarting failed container {container.name} in pod {pod}", "Warning")
             self._report()
             await self._pause(delay)
         container.state = replace(container.state, restarts=container.state.restarts + 1)

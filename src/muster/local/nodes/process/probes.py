@@ -57,9 +57,7 @@ class Probe:
         if "httpGet" in self.spec:
             return await self._http(self.spec["httpGet"])
         where = self.spec.get("tcpSocket") or self.spec.get("grpc") or {}
-        _, writer = await asyncio.open_connection(
-            where.get("host") or self.address, self._port(where["port"])
-        )
+        _, writer = await asyncio.open_connection(where.get("host") or self.address, self._port(where["port"]))
         writer.close()
         await writer.wait_closed()
         return True, ""

@@ -1,0 +1,1 @@
+"""The time machine: traces in, the real planning core over a simulated clock, figures and pictures out."""
