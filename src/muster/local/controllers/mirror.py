@@ -23,6 +23,7 @@ class Mirror:
     _objects: dict[str, dict[str, dict[str, Object]]] = field(default_factory=dict)
     _owned: dict[str, dict[str, dict[Key, Object]]] = field(default_factory=dict)
     _on_node: dict[str, dict[Key, Object]] = field(default_factory=dict)
+    _by_uid: dict[str, tuple[str, Object]] = field(default_factory=dict)
     _gone: set[str] = field(default_factory=set)
 
     def get(self, resource: str, namespace: str, name: str) -> Object | None:
@@ -45,6 +46,10 @@ class Mirror:
         """Whatever names `uid` among its owners."""
         return iter([(r, obj) for r, found in self._owned.get(uid, {}).items() for obj in found.values()])
 
+    def by_uid(self, uid: str) -> tuple[str, Object] | None:
+        """The object of this uid and its resource, whatever its kind."""
+        return self._by_uid.get(uid)
+
     def on_node(self, node: str) -> list[Object]:
         return list(self._on_node.get(node, {}).values())
 
@@ -58,6 +63,7 @@ class Mirror:
         if old is not None:
             self._drop(resource, old)
         self._objects.setdefault(resource, {}).setdefault(f.namespace(obj), {})[f.name(obj)] = obj
+        self._by_uid[f.uid(obj)] = resource, obj
         key = (f.namespace(obj), f.name(obj))
         for uid in owners(obj):
             self._owned.setdefault(uid, {}).setdefault(resource, {})[key] = obj
@@ -82,6 +88,7 @@ class Mirror:
             self._drop(resource, old)
 
     def _drop(self, resource: str, obj: Object) -> None:
+        self._by_uid.pop(f.uid(obj), None)
         key = (f.namespace(obj), f.name(obj))
         for uid in owners(obj):
             by_resource = self._owned.get(uid, {})

@@ -164,4 +164,4 @@ class Running:
 
 def start_controllers(access: Access, clock: Clock) -> Running:
     """Start every controller of the cluster on the running event loop."""
-    return Running(access, clock, controllers()).start()
+    return Running(access, clock, controllers(access)).start()

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -127,23 +128,26 @@ class Container:
         printed.
         """
         launch = self._launch(command, self._environment())
-        process = await asyncio.create_subprocess_exec(
-            *COMMAND,
-            str(launch),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
-        try:
-            async with asyncio.timeout(seconds):
-                output, _ = await process.communicate()
-        finally:
-            if process.returncode is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                await process.communicate()
-        code = process.returncode or 0
-        return (128 - code if code < 0 else code), output.decode(errors="replace")
+        with launch.with_name("output").open("w+b") as output:
+            process = await asyncio.create_subprocess_exec(
+                *COMMAND,
+                str(launch),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+            try:
+                async with asyncio.timeout(seconds):
+                    code = await process.wait()
+            finally:
+                if process.returncode is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        os.killpg(process.pid, signal.SIGKILL)
+                    await process.wait()
+                shutil.rmtree(launch.parent, ignore_errors=True)
+            output.seek(0)
+            return (128 - code if code < 0 else code), output.read().decode(errors="replace")
 
     def _now(self) -> float:
         return self.place.site.clock.now()
@@ -246,8 +250,7 @@ class Container:
             self._set(self.state.exit(_START_ERROR, self._now(), "StartError", message))
         else:
             self._set(self.state.exit(code, self._now()))
-        launch.unlink()
-        error.unlink(missing_ok=True)
+        shutil.rmtree(launch.parent, ignore_errors=True)
 
     def _begin_stop(self, live: _Live, deadline: float) -> None:
         if self._stopping is None:
