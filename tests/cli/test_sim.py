@@ -112,9 +112,15 @@ def test_bad_usage_is_one_line_and_exit_code_two(
 
 def test_a_cluster_file_places_jobs_on_its_nodes(tmp_path: Path) -> None:
     trace = tmp_path / "t.csv"
-    trace.write_text("job_id,submit,duration,cpus\na,0,10,3\n")
+    trace.write_text("job_id,submit,duration,cpus,required\na,0,10,3,rack\n")
     assert main(["sim", str(trace), "--cluster", CLUSTER, "--out", str(tmp_path)]) == 0
     assert rows(tmp_path / "jobs.csv")["a"]["finish_time"] == "10"
+
+
+def test_a_trace_without_limits_says_what_that_means(capsys: pytest.CaptureFixture[str]) -> None:
+    for more, said in ([], True), (["--clairvoyant"], False):
+        assert main(["sim", str(DATA / "itp.csv"), "--procs", "32", *more]) == 0
+        assert ("states no time limits" in capsys.readouterr().out) is said
 
 
 def test_a_published_result_is_met_job_by_job(tmp_path: Path) -> None:

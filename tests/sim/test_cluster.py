@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from muster.errors import UserError
 from muster.model.gang import Gang, Role
 from muster.model.rules import Taint
-from muster.sim.cluster import flat, of_workload, read_cluster
+from muster.model.topology import Closeness
+from muster.sim.cluster import check_levels, flat, of_workload, on_one_machine, read_cluster
 from muster.sim.workload import Job, Workload
 from tests.sim.fake import job
 
@@ -56,12 +59,13 @@ def written(folder: Path, text: str) -> str:
         ("nodes:\n  - cpu: 1", "line 2: nodes[0]: there is no `name`"),
         ("nodes:\n  - name: a", "line 2: nodes[0]: it has nothing; give cpu, gpus or resources"),
         ("nodes:\n  - name: a\n    gpus: 0", "line 2: nodes[0]: it has nothing"),
-        ("nodes:\n  - name: a\n    count: 0\n    cpu: 1", "line 3: nodes[0].count: 0 is too small"),
+        ("nodes:\n  - name: a\n    count: 0\n    cpu: 1", "line 3: nodes[0].count: 0 is not from 1 to 1000000"),
         (
             "nodes:\n  - name: a\n    count: two\n    cpu: 1",
             "line 3: nodes[0].count: 'two' is not a whole number",
         ),
         ("nodes:\n  - name: a\n    cpu: -1", "line 3: nodes[0].cpu: -1 is below zero"),
+        ("nodes:\n  - name: a\n    cpu: 1E", "line 3: nodes[0].cpu: 1E is more than any machine has"),
         ("nodes:\n  - name: a\n    cpu: lots", "line 3: nodes[0].cpu: "),
         (
             "nodes:\n  - name: a\n    cpus: 1",
@@ -132,7 +136,7 @@ def test_a_flat_machine_of_shared_cards_counts_cards() -> None:
     assert (cluster.unit, cluster.capacity) == ("nvidia.com/gpu-milli", 3)
 
 
-@pytest.mark.parametrize("procs", [0, -4])
+@pytest.mark.parametrize("procs", [0, -4, 10**12])
 def test_a_machine_without_slots_is_refused(procs: int) -> None:
     with pytest.raises(UserError, match="give at least 1"):
         flat(procs, [])
@@ -141,3 +145,33 @@ def test_a_machine_without_slots_is_refused(procs: int) -> None:
 def test_a_trace_without_machines_needs_one() -> None:
     with pytest.raises(UserError, match="give --procs N or --cluster FILE"):
         of_workload(Workload("day", ()))
+
+
+def test_on_one_machine_everything_is_close() -> None:
+    close, anywhere = job("a", 0, 1, 1, closeness=Closeness("rack", "block")), job("b", 0, 1, 1)
+    jobs = on_one_machine(Workload("w", (close, anywhere))).jobs
+    assert [each.gang.closeness for each in jobs] == [Closeness(), Closeness()]
+    assert jobs[0].id == "a"
+    plain = Workload("w", (anywhere,))
+    assert on_one_machine(plain) is plain
+
+
+def test_levels_that_the_cluster_lacks_are_named() -> None:
+    cluster = read_cluster(str(DATA / "cluster.yaml"))
+    check_levels(Workload("w", (job("a", 0, 1, 1, closeness=Closeness("rack", "block")),)), cluster)
+    with pytest.raises(UserError, match="job 'a' names the level 'island'; the cluster has block, rack: add it"):
+        check_levels(Workload("w", (job("a", 0, 1, 1, closeness=Closeness(preferred="island")),)), cluster)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_a_damaged_file_is_a_cluster_or_one_clear_line(tmp_path: Path, data: st.DataObject) -> None:
+    text = (DATA / "cluster.yaml").read_text()
+    begin = data.draw(st.integers(0, len(text)))
+    put = data.draw(st.text(alphabet="a09-:[]{}#&*'\"\n ,.|>%", max_size=4))
+    path = written(tmp_path, text[:begin] + put + text[begin + data.draw(st.integers(0, 6)) :])
+    try:
+        assert read_cluster(path).nodes
+    except UserError as error:
+        assert str(error).startswith(path)
+        assert "\n" not in str(error)

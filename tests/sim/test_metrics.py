@@ -59,3 +59,9 @@ def test_shares_are_shares_and_spreads_are_in_order(shapes: list[tuple[int, int,
     assert 0 <= figures.wait.median <= figures.wait.p95 <= figures.wait.p99 <= figures.wait.max
     assert figures.slowdown.mean >= (1 if figures.started else 0)
     assert figures.started + figures.never_started == figures.jobs
+
+
+def test_a_job_stuck_half_way_says_so() -> None:
+    history = first_come(Workload("w", JOBS[3:]), 8)
+    history.outcomes[0].nodes = (("machine", 5),)
+    assert reasons(history) == [("holds the seats of 5 of its 9 members and waits for the rest for ever", 1)]

@@ -57,7 +57,7 @@ def deadlock(console: Console) -> None:
     console.print("Pods one by one, as a scheduler without gangs does it:")
     seats = _pod_by_pod(console)
     held = ", ".join(f"{name} holds {seats.count(name)} of {_GPUS}" for name in _COLOURS)
-    console.print(Text(f"  {held}: both wait for ever. Nothing runs, and the cluster looks full.\n", "red"))
+    console.print(Text(f"  {held}: both wait for ever.\n  Nothing runs, and the cluster looks full.\n", "red"))
     console.print("Muster, gang by gang:")
     for outcome in _gang_by_gang():
         console.print(_fate(outcome))
@@ -68,7 +68,7 @@ def busy_day(console: Console, folder: Path) -> None:
         workload = read_trace(str(day / "busy-day.csv"))
         cluster = read_cluster(str(day / "cluster.yaml"))
     console.print(Text("One busy day of a small GPU cluster", "bold"))
-    console.print("fcfs: nobody passes a waiting gang. easy, conservative: whoever delays no promise may pass.\n")
+    console.print("fcfs: nobody passes a waiting gang.\neasy, conservative: whoever delays no promise may pass.\n")
     histories = [simulate(workload, cluster.nodes, cluster.topology, policy) for policy in _DAY]
     console.print(simtables.comparison(histories, cluster.nodes, console.width))
     page = write_comparison(histories, cluster, folder)
@@ -85,12 +85,12 @@ def _pod_by_pod(console: Console) -> list[str]:
         state.submit(job.gang)
     plan, _ = cycle(state, 0.0)
     seats: list[str] = []
-    table = Table.grid(padding=(0, 2, 0, 2))
+    table = Table.grid(padding=(0, 2, 0, 0))
     for action in plan.actions:
         if isinstance(action, Bind):
             seats.append(action.gang.uid)
             number = seats.count(action.gang.uid)
-            table.add_row(f"pod {action.gang.uid}-{number} is bound", _cards(seats))
+            table.add_row(f"  pod {action.gang.uid}-{number} is bound", _cards(seats))
     console.print(table)
     return seats
 

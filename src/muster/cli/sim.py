@@ -1,7 +1,7 @@
 """`muster sim`: run a trace through the scheduler, or compare policies on it."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -11,7 +11,7 @@ from muster.cli.progress import Bar
 from muster.errors import UserError
 from muster.plan.policy import parse
 from muster.sim import outputs
-from muster.sim.cluster import Cluster, flat, of_workload, read_cluster
+from muster.sim.cluster import Cluster, check_levels, flat, of_workload, on_one_machine, read_cluster
 from muster.sim.engine import TIE_BREAKS, simulate
 from muster.sim.outcome import History
 from muster.sim.readers.formats import read_trace
@@ -23,9 +23,13 @@ NAME = "sim"
 HELP = "Run a trace of jobs through the scheduler and see how they fare; compare policies."
 
 _COMPARE = "compare"
+_NO_LENGTHS = "the trace states no time limits, so nothing can safely be backfilled; --clairvoyant tells the run times"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = (
+        "%(prog)s TRACE [--policy P] [OPTION ...]\n       %(prog)s compare TRACE [--policies A,B,C] [OPTION ...]"
+    )
     parser.add_argument(
         "words",
         nargs="+",
@@ -50,16 +54,15 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(f"--tie-break {args.tie_break}: no such order; there are {', '.join(TIE_BREAKS)}")
     if args.out is not None:
         outputs.make_folder(args.out)
-    workload = read_trace(trace, args.limit)
-    cluster = _cluster(args, workload)
+    workload, cluster = _read(args, trace)
     histories = [_simulate(args, workload, cluster, policy) for policy in policies]
     console = Console()
     if args.words[0] == _COMPARE:
         console.print(simtables.comparison(histories, cluster.nodes, console.width))
     else:
         console.print(simtables.run_result(histories[0], cluster.nodes, console.width))
-    if workload.skipped:
-        console.print(f"{len(workload.skipped)} records left out; the first: {workload.skipped[0]}", style="yellow")
+    for note in _notes(args, workload):
+        console.print(note, style="yellow", soft_wrap=True)
     if args.out is not None:
         console.print(f"written: {_write(args, histories, cluster)}", soft_wrap=True)
     return 0
@@ -84,10 +87,21 @@ def _asked(args: argparse.Namespace) -> tuple[str, list[str]]:
     return args.words[-1], policies
 
 
-def _cluster(args: argparse.Namespace, workload: Workload) -> Cluster:
+def _read(args: argparse.Namespace, trace: str) -> tuple[Workload, Cluster]:
+    workload = read_trace(trace, args.limit)
     if args.procs is not None:
-        return flat(args.procs, workload.jobs)
-    return read_cluster(args.cluster) if args.cluster else of_workload(workload)
+        return on_one_machine(workload), flat(args.procs, workload.jobs)
+    cluster = read_cluster(args.cluster) if args.cluster else of_workload(workload)
+    check_levels(workload, cluster)
+    return workload, cluster
+
+
+def _notes(args: argparse.Namespace, workload: Workload) -> Iterator[str]:
+    """What the reader of the figures should know about the trace."""
+    if workload.skipped:
+        yield f"{len(workload.skipped)} records left out; the first: {workload.skipped[0]}"
+    if not args.clairvoyant and all(job.gang.length is None for job in workload.jobs):
+        yield _NO_LENGTHS
 
 
 def _simulate(args: argparse.Namespace, workload: Workload, cluster: Cluster, policy: str) -> History:

@@ -15,7 +15,7 @@ from muster.sim.series import series, span
 from muster.sim.words import count, duration, percent, ratio
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
-_LABELS = 44
+_LABELS = 28  # beside a chart: what it shows, and its scale
 _NARROWEST, _WIDEST = 20, 72
 _REASONS = 5
 
@@ -95,10 +95,13 @@ def _totals(figures: Metrics) -> Table:
 def _charts(histories: Sequence[History], width: int) -> Table:
     """How full (of the whole) and how long the queue (of the longest seen) over time, on one axis."""
     between = span(histories)
-    steps = min(_WIDEST, max(_NARROWEST, width - _LABELS))
+    names = max(len(history.policy) for history in histories) if len(histories) > 1 else 0
+    steps = min(_WIDEST, max(_NARROWEST, width - _LABELS - names))
     data = [series(history, steps, between) for history in histories]
     longest = max(float(each.waiting.max()) for each in data)
     table = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(4):
+        table.add_column(no_wrap=True)
     for history, each in zip(histories, data, strict=True):
         name = history.policy if len(histories) > 1 else ""
         table.add_row(name, Text("in use", "dim"), Text(spark(each.busy, 1.0), "blue"), Text("of 100 %", "dim"))

@@ -43,7 +43,7 @@ def _down_the_queue(state: State, now: float, plan: Plan, *, reordered: bool) ->
     if state.room_grew:
         this.whole_queue()
     else:
-        this.in_turn(sorted(state.fresh, key=RANK))
+        this.in_turn(sorted(state.fresh, key=RANK) if len(state.fresh) > 1 else state.fresh)
 
 
 def _outranked(state: State) -> bool:
@@ -57,6 +57,8 @@ def _outranked(state: State) -> bool:
 class Pass:
     """One look down the queue."""
 
+    __slots__ = ("now", "plan", "state", "too_long", "without_time")
+
     def __init__(self, state: State, now: float, plan: Plan) -> None:
         self.state = state
         self.now = now
@@ -68,16 +70,21 @@ class Pass:
 
     def keep_promises(self) -> None:
         """Whose time has come starts, if those who should have left by now have."""
-        due = [
-            entry for entry in self.state.promises.values() if entry.promised is not None and entry.promised <= self.now
-        ]
-        for entry in sorted(due, key=RANK):
-            self.start_if_fits(entry, promised=True)
+        for entry in self.promised():
+            if entry.promised is not None and entry.promised <= self.now:
+                self.start_if_fits(entry, promised=True)
+
+    def promised(self) -> list[Entry]:
+        """Who holds a promise, in queue order."""
+        entries = list(self.state.promises.values())
+        if len(entries) > 1:
+            entries.sort(key=RANK)
+        return entries
 
     def improve_promises(self) -> None:
         """Room came back early: promises move up, in queue order, never down."""
         future = self.state.future(self.now)
-        for entry in sorted(self.state.promises.values(), key=RANK):
+        for entry in self.promised():
             if entry.promised is None or entry.promised <= self.now:
                 continue
             time = future.earlier(entry, self.now)
@@ -143,7 +150,13 @@ class Pass:
 
     def may_fit(self, kind: Kind) -> bool:
         """The cheap half of the question."""
-        return kind.single is None or self.state.present.total(kind.single[0]) >= kind.single[1]
+        single = kind.single
+        if single is None:
+            return True
+        shape = single[0]
+        if shape.cursor != self.state.ledger.now:
+            shape.refresh()
+        return shape.total >= single[1]
 
     # The two ways down the queue
 
@@ -173,21 +186,26 @@ class Pass:
         """Everyone, in order: first those who can be promised a start, then those who can only pass."""
         policy = self.state.policy
         self.state.held = None
-        scan = Heads(self.state.queue.open_kinds())
-        for entry in scan if self.promises_left() or not policy.passing else ():
-            if self.consider(entry):
-                continue
-            if not policy.passing:
-                return
-            if not self.promises_left():
-                break
-        self.backfill([kind for kind in scan.rest() if self.may_fit(kind)])
+        kinds = self.state.queue.open_kinds()
+        if self.promises_left() or not policy.passing:
+            scan = Heads(kinds)
+            for entry in scan:
+                if self.consider(entry):
+                    continue
+                if not policy.passing:
+                    return
+                if not self.promises_left():
+                    break
+            kinds = scan.rest()
+        kinds = [kind for kind in kinds if self.may_fit(kind)]
+        if kinds:
+            self.backfill(kinds)
 
     def backfill(self, kinds: list[Kind]) -> None:
         """No promise is left to give: those that fit beside the ones given, perhaps in an order of their own."""
         order = self.state.policy.scan
-        scan = Heads(kinds)
         if order is None:
+            scan = Heads(kinds)
             for entry in scan:
                 if entry.promised is not None or entry.length >= self.too_long.get(id(entry.kind), NEVER):
                     continue

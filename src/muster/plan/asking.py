@@ -46,13 +46,14 @@ class Asker:
 
     def _read(self, gang: Gang) -> Blueprint:
         forest, closeness, roles = self.state.forest, gang.closeness, gang.roles
-        required = forest.depth(closeness.required) if closeness.required else -1
-        preferred = forest.depth(closeness.preferred) if closeness.preferred else -1
+        required, preferred = forest.depth(closeness.required), forest.depth(closeness.preferred)
         shapes = tuple(self.state.shapes.of(role) for role in roles)
         needs = tuple(role.min for role in roles)
-        plain = plain_shape(roles, shapes, required)
+        bends = any(role.most > role.min for role in roles)
+        unknown = closeness.required if closeness.required and required < 0 else ""
+        plain = None if unknown else plain_shape(roles, shapes, required)
         key: object = (plain.id, needs[0]) if plain is not None else self._special_key(gang, shapes, needs)
-        return Blueprint(roles, shapes, needs, sum(needs), required, preferred, plain, key)
+        return Blueprint(roles, shapes, needs, sum(needs), bends, required, preferred, unknown, plain, key)
 
     def _special_key(self, gang: Gang, shapes: Sequence[Shape], needs: Sequence[int]) -> object:
         by_pods = any(role.rules.narrows_by_pods() or role.rules.pods_preferred for role in gang.roles)
@@ -68,9 +69,11 @@ class Asker:
             entry = Entry(first.uid, asks, asks[0].blueprint.key, number)
         else:
             entry = Entry(first.group, asks, tuple([ask.blueprint.key for ask in asks]), number)
-        lengths = [gang.length for gang in gangs]
-        entry.length = max([inf if length is None else length for length in lengths])
-        entry.promised = max([gang.promised.at for gang in gangs if gang.promised is not None], default=None)
+        for gang in gangs:
+            length = gang.length
+            entry.length = max(entry.length, inf if length is None else length)
+            if gang.promised is not None:
+                entry.promised = max(entry.promised or 0.0, gang.promised.at)
         return entry
 
     def join(self, entry: Entry) -> None:
@@ -104,7 +107,9 @@ class Asker:
     def judge(self, kind: Kind) -> None:
         """Would it fit if nothing else ran? If not, nobody of this kind is planned until the nodes change."""
         entry = kind.entries[0]
-        if kind.single is not None:
+        if any(ask.blueprint.unknown_level for ask in entry.asks):
+            fits = False
+        elif kind.single is not None:
             fits = kind.single[0].most >= kind.single[1]
         else:
             empty = Future(self.state.ledger.capacity.copy())

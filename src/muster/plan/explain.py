@@ -60,6 +60,8 @@ def why(state: "State", entry: Entry, now: float) -> str:
 def why_never(state: "State", entry: Entry) -> str:
     """What even the empty cluster lacks."""
     for ask in entry.asks:
+        if ask.blueprint.unknown_level:
+            return f"{needs_of(state, entry)} in one {ask.blueprint.unknown_level}; no such topology level is known"
         for role, shape, need in zip(ask.gang.roles, ask.blueprint.shapes, ask.blueprint.needs, strict=True):
             missing = sorted(
                 name for name in role.request if role.request[name] > 0 and name not in state.ledger.resources

@@ -30,19 +30,15 @@ class Ledger:
         self.free = self.capacity.copy()
         self.rows = list(self.free)  # a view per resource: indexing one is twice as fast as indexing the table
         self.changes: list[Ints] = []
-        self.forgotten = 0  # changes dropped from the front of the list
+        self.now = 0  # how many changes there have been: the cursor of a cache that is up to date
         self.log: list[tuple[Ints, Iterable[tuple[int, int]], Ints]] = []
         self.trials = 0
         self.overdrawn = False  # someone else bound more to a node than it has
 
-    @property
-    def now(self) -> int:
-        """How many changes there have been: the cursor of a cache that is up to date."""
-        return self.forgotten + len(self.changes)
-
     def since(self, cursor: int) -> list[Ints] | None:
         """The nodes changed since a cursor, or None if that is too long ago to tell."""
-        return None if cursor < self.forgotten else self.changes[cursor - self.forgotten :]
+        behind = self.now - cursor
+        return None if behind > len(self.changes) else self.changes[len(self.changes) - behind :]
 
     def take(self, nodes: Ints, request: Iterable[tuple[int, int]], counts: Ints) -> None:
         """Members of one request, `counts[i]` of them, now hold `nodes[i]` (each node once)."""
@@ -56,9 +52,9 @@ class Ledger:
         self.take(nodes, request, -counts)
 
     def note(self, nodes: Ints) -> None:
+        self.now += 1
         self.changes.append(nodes)
         if len(self.changes) > COMPACT_AFTER:
-            self.forgotten += COMPACT_AFTER // 2
             del self.changes[: COMPACT_AFTER // 2]
 
     def mark(self) -> int:

@@ -25,7 +25,7 @@ def start(state: State, entry: Entry, seating: list[list[Part]], now: float, pla
             if gang.closeness.resources:
                 state.domains.take(holding)
         state.running[gang.uid] = holding
-        if any(role.max > role.min for role in gang.roles):
+        if blueprint.bends:
             state.track(holding)
         if state.outlook is not None:
             state.outlook.started(holding, blueprint.members, now)

@@ -25,8 +25,10 @@ class Blueprint:
     shapes: tuple[Shape, ...]
     needs: tuple[int, ...]
     members: int
+    bends: bool  # some role can use more than its quorum
     required: int  # depth of the level all of it must share; -1: none
     preferred: int
+    unknown_level: str  # required, but no node is labelled with it
     plain: Shape | None  # its one shape, if its chances are a matter of counting slots
     key: object
 
@@ -49,7 +51,7 @@ class Entry:
     number: int  # order of arrival
     rank: Rank = ()
     kind: "Kind" = field(default=None, repr=False)  # type: ignore[assignment]  # set on joining the queue
-    length: float = inf  # of the longest gang; unknown is for ever
+    length: float = 0.0  # of the longest gang; unknown is for ever
     promised: float | None = None
     aged: bool = False
 
@@ -76,6 +78,7 @@ class Queue:
         self.policy = policy
         self.kinds: dict[object, Kind] = {}
         self.entries: dict[str, Entry] = {}
+        self.moves = policy.moves
         self.classes = [part.key for part in policy.order if part.name == "priority"]
         self.orders = [part.key for part in policy.order if part.name != "priority"]
         self.young: list[tuple[float, int, Entry]] = []  # by submission: who comes of age next
@@ -88,7 +91,10 @@ class Queue:
         self.ranked_at = None
         entry.kind = kind
         entry.rank = self.rank(entry, now)
-        insort(kind.entries, entry, key=RANK)
+        if kind.entries and entry.rank < kind.entries[-1].rank:
+            insort(kind.entries, entry, key=RANK)
+        else:
+            kind.entries.append(entry)
         self.entries[entry.uid] = entry
         if not entry.aged and self.policy.age_bound < inf:
             heappush(self.young, (entry.gang.submitted, entry.number, entry))
@@ -116,14 +122,14 @@ class Queue:
     def age(self, now: float) -> bool:
         """Bring ranks up to date. True if the order may have changed."""
         bound = self.policy.age_bound
-        if not self.policy.moves and not (self.young and self.young[0][0] + bound <= now):
+        if not self.moves and not (self.young and self.young[0][0] + bound <= now):
             return False
         aged = []
         while self.young and self.young[0][0] + bound <= now:
             entry = heappop(self.young)[2]
             if entry.uid in self.entries and not entry.aged:
                 aged.append(entry)
-        moved = self.policy.moves and now != self.ranked_at
+        moved = self.moves and now != self.ranked_at
         self.ranked_at = now
         for entry in aged:
             entry.rank = self.rank(entry, now)

@@ -10,14 +10,17 @@ from muster.errors import UserError
 from muster.model.node import Node
 from muster.model.resources import Resources
 from muster.model.rules import Effect, Taint
-from muster.model.topology import Topology
+from muster.model.topology import Closeness, Topology
 from muster.sim.readers import openb, tiresias
 from muster.sim.readers.source import open_source
+from muster.sim.readers.table import MOST
 from muster.sim.workload import CPU, FLAT, GPU, MEMORY, PER_UNIT, Job, Workload, counted
 from muster.sim.yamlfile import Entry, load
 
 _SHAPE_KEYS = ("name", "count", "cpu", "memory", "gpus", "resources", "labels", "taints")
 _LEVEL_KEYS = ("level", "nodes", "resources", "domains")
+_ANYHOW = Closeness()
+_PLENTY = 1 << 53  # base units: sums of amounts stay within 64 bits
 _TAINT = re.compile(r"([^=:]+)(?:=([^:]*))?:(\w+)")
 
 
@@ -40,14 +43,14 @@ class Cluster:
 
 def flat(procs: int, jobs: Iterable[Job]) -> Cluster:
     """One node of `procs` slots of what the jobs count in; it has plenty of everything else they ask for."""
-    if procs < 1:
-        raise UserError(f"--procs {procs}: give at least 1")
+    if not 1 <= procs <= MOST:
+        raise UserError(f"--procs {procs}: give at least 1, at most {MOST}")
     most: dict[str, int] = {}
     for role in {id(role): role for job in jobs for role in job.gang.roles}.values():
         for name, amount in role.request.items():
             most[name] = max(most.get(name, 0), amount)
     unit = counted(most)
-    plenty = {name: amount * procs * PER_UNIT.get(unit, 1) for name, amount in most.items()}
+    plenty = {name: min(_PLENTY, amount * procs * PER_UNIT.get(unit, 1)) for name, amount in most.items()}
     return Cluster((Node("machine", plenty | {unit: procs * PER_UNIT.get(unit, 1)}),))
 
 
@@ -69,6 +72,27 @@ def read_cluster(path: str) -> Cluster:
         names.append(name)
         resources |= _domain_resources(level, name, nodes)
     return Cluster(tuple(nodes), Topology(tuple(names), resources))
+
+
+def on_one_machine(workload: Workload) -> Workload:
+    """The workload for a flat machine: there everything is close, so what jobs ask of closeness is met."""
+    if all(job.gang.closeness == _ANYHOW for job in workload.jobs):
+        return workload
+    jobs = (replace(job, gang=replace(job.gang, closeness=_ANYHOW)) for job in workload.jobs)
+    return replace(workload, jobs=tuple(jobs))
+
+
+def check_levels(workload: Workload, cluster: Cluster) -> None:
+    """Refuse jobs that name a level the cluster does not have."""
+    levels = cluster.topology.levels
+    known = {"", *levels, *(level.rpartition("/")[2] for level in levels)}
+    for job in workload.jobs:
+        for level in (job.gang.closeness.required, job.gang.closeness.preferred):
+            if level not in known:
+                raise UserError(
+                    f"{workload.name}: job {job.id!r} names the level {level!r}; "
+                    f"the cluster has {', '.join(levels) or 'none'}: add it to the cluster file's topology"
+                )
 
 
 def of_workload(workload: Workload) -> Cluster:

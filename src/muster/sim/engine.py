@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from heapq import heappop, heappush
+from math import inf
 from time import perf_counter
 
 from muster.model.gang import Gang
@@ -76,21 +77,23 @@ class Engine:
         self.fired: Counter[str] = Counter()
 
     def run(self, progress: Progress | None) -> None:
-        arrivals, ends, gangs = self.arrivals, self.ends, self.gangs
-        at, total = 0, len(arrivals)
-        while at < total or ends:
-            time = gangs[arrivals[at]].submitted if at < total else ends[0][0]
+        coming = [self.gangs[i] for i in self.arrivals]
+        times = [gang.submitted for gang in coming]
+        at, total = 0, len(coming)
+        while at < total or self.ends:
+            ends = self.ends
+            time = times[at] if at < total else inf
             if ends and ends[0][0] < time:
                 time = ends[0][0]
             time = self.earlier_wake(time)
             first = at
-            while at < total and gangs[arrivals[at]].submitted <= time:
+            while at < total and times[at] <= time:
                 at += 1
             over = []
             while ends and ends[0][0] <= time:
                 over.append(heappop(ends)[2])
             self.now = time
-            self.instant(time, over, [gangs[i] for i in arrivals[first:at]])
+            self.instant(time, over, coming[first:at])
             if progress is not None and self.cycles % REPORT_EVERY == 0:
                 progress(at, total)
         self._explain_the_rest()

@@ -103,9 +103,16 @@ def reasons(history: History) -> list[tuple[str, int]]:
     counts: dict[str, int] = {}
     for outcome in history.outcomes:
         if outcome.started is None:
-            reason = outcome.reason or "no reason was given"
+            reason = _why(outcome)
             counts[reason] = counts.get(reason, 0) + 1
     return sorted(counts.items(), key=lambda item: -item[1])
+
+
+def _why(outcome: Outcome) -> str:
+    if outcome.nodes:
+        held, needed = sum(members for _, members in outcome.nodes), outcome.job.gang.members
+        return f"holds the seats of {held} of its {needed} members and waits for the rest for ever"
+    return outcome.reason or "waits behind jobs that never end"
 
 
 def _column(outcomes: list[Outcome], value: Callable[[Outcome], float]) -> Numbers:

@@ -20,10 +20,10 @@ class Series:
 
 
 def span(histories: Sequence[History]) -> tuple[float, float]:
-    """From the first submission to the last end of several runs, so that they can share one axis."""
-    begin = min(o.job.gang.submitted for history in histories for o in history.outcomes)
+    """From the first submission to the last end (or submission), so that several runs share one axis."""
+    submitted = [o.job.gang.submitted for o in histories[0].outcomes]
     ends = [o.finished for history in histories for o in history.outcomes if o.finished is not None]
-    return begin, max(max(ends, default=begin), begin + 1.0)
+    return min(submitted), max(*ends, *submitted, min(submitted) + 1.0)
 
 
 def series(history: History, steps: int, between: tuple[float, float]) -> Series:
@@ -31,10 +31,10 @@ def series(history: History, steps: int, between: tuple[float, float]) -> Series
     edges = np.linspace(begin, end, steps + 1)
     ran = [o for o in history.outcomes if o.started is not None and o.finished is not None]
     held = np.array([width(o.job.gang, history.unit) for o in ran], dtype=np.float64)
-    busy = _mean(_times(ran, "started"), _times(ran, "finished"), held, edges) / max(1, history.capacity)
+    busy = mean_level(_times(ran, "started"), _times(ran, "finished"), held, edges) / max(1, history.capacity)
     submitted = np.array([o.job.gang.submitted for o in history.outcomes], dtype=np.float64)
     left = np.array([end if o.started is None else o.started for o in history.outcomes], dtype=np.float64)
-    waiting = _mean(submitted, left, np.ones(len(submitted)), edges)
+    waiting = mean_level(submitted, left, np.ones(len(submitted)), edges)
     return Series(edges - begin, busy, waiting)
 
 
@@ -42,7 +42,7 @@ def _times(outcomes: list[Outcome], field: str) -> Numbers:
     return np.array([getattr(outcome, field) for outcome in outcomes], dtype=np.float64)
 
 
-def _mean(starts: Numbers, ends: Numbers, amounts: Numbers, edges: Numbers) -> Numbers:
+def mean_level(starts: Numbers, ends: Numbers, amounts: Numbers, edges: Numbers) -> Numbers:
     """Mean of a sum of pulses over each step, exactly: the integral is linear between events."""
     times = np.concatenate([starts, ends])
     changes = np.concatenate([amounts, -amounts])

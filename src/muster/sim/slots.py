@@ -1,9 +1,9 @@
 """Which slots of the cluster each job held: what a Gantt chart draws and jobs.csv lists.
 
 The planner counts amounts on nodes; people, and tools such as evalys, look at numbered resources. So the
-counted resource of all nodes is numbered through in node order, and each job is given the lowest free
-numbers of its nodes for as long as it ran. A slot is one CPU or card; where jobs share cards, the largest
-part of one that all shares are multiples of.
+counted resource of all nodes is numbered through in node order, and each job is given free numbers
+of its nodes, in as few pieces as can be, for as long as it ran. A slot is one CPU or card; where jobs share
+cards, the largest part of one that all shares are multiples of.
 """
 
 import math
@@ -43,14 +43,19 @@ class _Free:
         self.ranges: list[Range] = [(begin, end)] if end > begin else []
 
     def take(self, amount: int) -> list[Range]:
+        """In as few pieces as can be: the tightest range that holds all of it, else the largest ones first."""
         taken: list[Range] = []
         while amount > 0 and self.ranges:
-            begin, end = self.ranges[0]
+            begin, end = self._tightest(amount) or max(self.ranges, key=_length)
             cut = min(end, begin + amount)
+            at = bisect_left(self.ranges, (begin, end))
+            self.ranges[at : at + 1] = [(cut, end)] if cut < end else []
             taken.append((begin, cut))
             amount -= cut - begin
-            self.ranges[:1] = [(cut, end)] if cut < end else []
         return taken
+
+    def _tightest(self, amount: int) -> Range | None:
+        return min((each for each in self.ranges if _length(each) >= amount), key=_length, default=None)
 
     def give(self, freed: Iterable[Range]) -> None:
         for released in freed:
@@ -61,6 +66,10 @@ class _Free:
             if at > 0 and self.ranges[at - 1][1] == begin:
                 begin = self.ranges.pop(at - 1)[0]
             insort(self.ranges, (begin, end))
+
+
+def _length(each: Range) -> int:
+    return each[1] - each[0]
 
 
 def assign(history: History, nodes: Sequence[Node]) -> Slots:

@@ -9,6 +9,9 @@ import yaml
 from muster.errors import UserError
 from muster.objects.quantity import QuantityError, amount, milli_units
 
+_MOST = 1_000_000  # of nodes, or nodes in a domain
+_LARGEST = 1 << 53  # base units: sums of amounts stay within 64 bits
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -53,8 +56,8 @@ class Entry:
             value = int(self.text())
         except ValueError:
             raise self.error(f"{self.text()!r} is not a whole number") from None
-        if value < least:
-            raise self.error(f"{value} is too small; give at least {least}")
+        if not least <= value <= _MOST:
+            raise self.error(f"{value} is not from {least} to {_MOST}")
         return value
 
     def quantity(self, resource: str) -> int:
@@ -65,6 +68,8 @@ class Entry:
             raise self.error(str(error)) from None
         if value < 0:
             raise self.error(f"{self.text()} is below zero")
+        if value > _LARGEST:
+            raise self.error(f"{self.text()} is more than any machine has")
         return value
 
     def _key(self, key: yaml.Node) -> str:

@@ -76,7 +76,8 @@ def test_a_file_in_submit_order_keeps_its_order(tmp_path: Path) -> None:
         (GOOD.replace("100", "soon"), "line 2: run time (column 4) is 'soon'; give a number, -1 if unknown"),
         (GOOD.replace(" 200", " nan"), "line 2: requested time (column 9) is 'nan'"),
         (GOOD.replace("4 200", "-8 200"), "line 2: requested processors (column 8) is -8; give at least 0"),
-        (GOOD.replace("4 200", "1.5 200"), "line 2: the number of processors (columns 5 and 8) is not whole"),
+        (GOOD.replace("4 200", "9e9 200"), "line 2: the number of processors (columns 5 and 8) is not a whole number"),
+        (GOOD.replace("4 200", "1.5 200"), "line 2: the number of processors (columns 5 and 8) is not a whole number"),
     ],
 )
 def test_a_malformed_record_is_one_line_naming_file_line_and_field(tmp_path: Path, record: str, message: str) -> None:

@@ -23,6 +23,9 @@ from muster.sim.readers.table import Row, rows
 
 _PER_NODE = 4
 _PLACED = 16
+_LARGEST_SHARE = {"yolov3": 8.0}
+"""Pollux trains this model with at most so many samples per GPU, though more were measured in places."""
+
 _Curve = tuple[list[float], list[float], list[float]]  # part sizes, ascending; their step and sync times
 _Points = dict[int, dict[float, tuple[float, float]]]  # by replicas and part size: step and sync times
 
@@ -75,7 +78,8 @@ def load(folder: Path) -> Application:
         replicas = row.whole("num_replicas", least=1)
         if replicas > _PLACED and replicas == _PER_NODE * row.whole("num_nodes"):
             _add(points, replicas, row)
-    curves = {replicas: _curve(points[replicas]) for replicas in sorted(points)}
+    most = _LARGEST_SHARE.get(folder.name, math.inf)
+    curves = {replicas: _curve(points[replicas], most) for replicas in sorted(points)}
     return Application(curves, _recorded(folder))
 
 
@@ -90,8 +94,8 @@ def _add(points: _Points, replicas: int, row: Row) -> None:
     points.setdefault(replicas, {})[row.positive("local_bsz")] = times
 
 
-def _curve(measured: dict[float, tuple[float, float]]) -> _Curve:
-    parts = sorted(measured)
+def _curve(measured: dict[float, tuple[float, float]], most: float) -> _Curve:
+    parts = sorted(part for part in measured if part <= most)
     return parts, [measured[part][0] for part in parts], [measured[part][1] for part in parts]
 
 

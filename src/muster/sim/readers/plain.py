@@ -32,6 +32,7 @@ COLUMNS = (
 )
 _ANYHOW = Closeness()
 _GIB = 1 << 30
+_LARGEST = 1 << 53  # base units: sums of amounts stay within 64 bits
 
 _Shapes = dict[tuple[object, ...], tuple[Role, ...]]
 
@@ -94,6 +95,8 @@ def _roles(row: Row, members: int, least: int, most: int, shapes: _Shapes) -> tu
 def _share(row: Row, field: str, units: int, members: int) -> int:
     """Each member's part in base units. Cards cannot be cut; the rest is rounded up to a whole unit."""
     share = Fraction(row.number(field, 0.0)) * units / members
+    if share > _LARGEST:
+        raise row.error(field, "that is more than any machine has")
     if field == "gpus" and share.denominator != 1:
         raise row.error(field, f"it cannot be spread evenly over {members} members")
     return -(-share.numerator // share.denominator)

@@ -20,6 +20,7 @@ from muster.errors import UserError
 from muster.model.gang import Gang, Role
 from muster.model.node import Node
 from muster.sim.readers.source import Source
+from muster.sim.readers.table import MOST
 from muster.sim.workload import CPU, PER_UNIT, Job, Workload
 
 _COLUMNS = 18
@@ -102,7 +103,7 @@ def _job(fields: list[str], shapes: _Shapes) -> Job | str:
 
 
 def _shape(processors: float, shapes: _Shapes) -> tuple[Role, ...]:
-    if not processors.is_integer():
+    if not processors.is_integer() or processors > MOST:
         raise ValueError
     shapes[processors] = (Role("job", int(processors), {CPU: PER_UNIT[CPU]}),)
     return shapes[processors]
@@ -129,7 +130,7 @@ def _malformed(source: Source, line: int, fields: list[str]) -> UserError:
             return source.error(line, f"{name} (column {index + 1}) is {fields[index]!r}; give a number, -1 if unknown")
         if value < -1:
             return source.error(line, f"{name} (column {index + 1}) is {value:g}; give at least 0, -1 if unknown")
-    return source.error(line, "the number of processors (columns 5 and 8) is not whole")
+    return source.error(line, f"the number of processors (columns 5 and 8) is not a whole number up to {MOST}")
 
 
 def _in_order(jobs: list[Job]) -> list[Job]:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from muster.errors import UserError
 from muster.sim.readers.source import Source
 
+MOST = 10**9
+"""Beyond any count a trace means; keeps sums of amounts within 64 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -50,8 +53,8 @@ class Row:
 
     def whole(self, field: str, default: int | None = None, least: int = 0) -> int:
         value = self.number(field, default, least)
-        if not float(value).is_integer():
-            raise self.error(field, f"give a whole number of at least {least}")
+        if not float(value).is_integer() or value > MOST:
+            raise self.error(field, f"give a whole number from {least} to {MOST}")
         return int(value)
 
 

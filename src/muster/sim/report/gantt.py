@@ -7,6 +7,7 @@ import numpy as np
 from muster.model.node import Node
 from muster.sim.outcome import History, Outcome
 from muster.sim.report.svg import Frame, line, rect, text, time_axis
+from muster.sim.series import mean_level
 from muster.sim.slots import Range, Slots
 from muster.sim.words import duration
 
@@ -71,38 +72,33 @@ def _title(outcome: Outcome, slots: int) -> str:
 
 def _map(frame: Frame, history: History, slots: Slots, between: tuple[float, float]) -> str:
     """Columns of time by rows of slots, shaded by how much of each cell was held; one path per shade."""
-    rows = -(-slots.count // -(-slots.count // _ROWS))
-    grid = np.zeros((rows, _COLUMNS))
-    in_columns, in_rows = _COLUMNS / (between[1] - between[0]), rows / slots.count
-    for outcome, ranges in zip(history.outcomes, slots.held, strict=True):
-        if ranges and outcome.started is not None and outcome.finished is not None:
-            left, columns = _cover(
-                (outcome.started - between[0]) * in_columns,
-                (outcome.finished - between[0]) * in_columns,
-                _COLUMNS,
-            )
-            for low, high in ranges:
-                bottom, part = _cover(low * in_rows, high * in_rows, rows)
-                grid[bottom : bottom + len(part), left : left + len(columns)] += np.outer(part, columns)
-    shades = np.ceil(np.clip(grid, 0.0, 1.0) * _SHADES - 0.02).astype(int)
-    return "".join(_shade(frame, shades, shade) for shade in range(1, _SHADES + 1))
+    held = [
+        (low, high, outcome.started, outcome.finished)
+        for outcome, ranges in zip(history.outcomes, slots.held, strict=True)
+        for low, high in ranges
+    ]
+    lows, highs, starts, ends = np.array(held, dtype=np.float64).T
+    edges = np.linspace(*between, _COLUMNS + 1)
+    size = -(-slots.count // _ROWS)
+    grid = []
+    for bottom in range(0, slots.count, size):
+        top = min(bottom + size, slots.count)
+        here = (lows < top) & (highs > bottom)
+        amounts = np.minimum(highs[here], top) - np.maximum(lows[here], bottom)
+        grid.append(mean_level(starts[here], ends[here], amounts, edges) / (top - bottom))
+    shades = np.ceil(np.clip(np.array(grid), 0.0, 1.0) * _SHADES - 0.02).astype(int)
+    return "".join(_shade(frame, shades, shade, size) for shade in range(1, _SHADES + 1))
 
 
-def _cover(begin: float, end: float, cells: int) -> tuple[int, "np.ndarray[tuple[int], np.dtype[np.float64]]"]:
-    """The first cell touched by begin..end, and what part of each touched cell is covered."""
-    first, last = int(begin), min(cells - 1, int(np.ceil(end)) - 1)
-    edges = np.arange(first, max(first, last) + 2, dtype=np.float64)
-    return first, np.diff(np.clip(edges, begin, end))
-
-
-def _shade(frame: Frame, shades: "np.ndarray[tuple[int, int], np.dtype[np.int_]]", shade: int) -> str:
-    rows, columns = shades.shape
-    wide, high = (frame.width - frame.left - frame.right) / columns, frame.inner / rows
+def _shade(frame: Frame, shades: "np.ndarray[tuple[int, int], np.dtype[np.int_]]", shade: int, size: int) -> str:
+    """`size` slots make a row; the topmost may have fewer."""
+    wide = (frame.width - frame.left - frame.right) / _COLUMNS
     cells = []
-    for row in range(rows):
+    for row in range(len(shades)):
         same = np.concatenate([[0], (shades[row] == shade).astype(int), [0]])
         starts, ends = np.flatnonzero(np.diff(same) == 1), np.flatnonzero(np.diff(same) == -1)
-        y = frame.height - frame.bottom - (row + 1) * high
+        y = frame.y(min((row + 1) * size, frame.y_end))
+        high = frame.y(row * size) - y
         cells += [
             f"M{frame.left + start * wide:.1f} {y:.1f}h{length * wide:.1f}v{high:.1f}h{-length * wide:.1f}z"
             for start, length in zip(starts, ends - starts, strict=True)
