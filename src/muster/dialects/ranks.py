@@ -13,6 +13,7 @@ MEMBER = "member"
 _ROLE_LABELS = (
     "jobset.sigs.k8s.io/replicatedjob-name",
     "training.kubeflow.org/replica-type",
+    "training.kubeflow.org/job-role",
     "kai.scheduler/subgroup-name",
     "volcano.sh/task-spec",
     "ray.io/group",

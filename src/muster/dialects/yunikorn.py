@@ -13,7 +13,7 @@ from muster.dialects.limits import queue_in
 from muster.dialects.ranks import role_of
 from muster.dialects.spelling import Spelling, unreported
 from muster.dialects.terms import Expected, Problem, Terms
-from muster.dialects.values import Values, ValueReadError, decoded
+from muster.dialects.values import ValueReadError, Values, decoded
 from muster.objects.decode import ObjectError, from_object
 from muster.objects.pods import Pod
 
