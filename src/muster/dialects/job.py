@@ -1,7 +1,7 @@
 """Job (`batch/v1`): a gang if said so, or if Indexed with as many completions as parallel pods.
 
-Other Jobs are loose tasks. A finished index counts for the quorum and is not started again, so that a Job whose
-index fails after another completed can still finish. Indices given up for good are not waited for.
+Other Jobs are loose tasks. A finished index counts for the quorum and is not started again, so that a Job
+whose index fails after another completed can still finish. Indices given up for good are not waited for.
 """
 
 from collections.abc import Iterator
@@ -45,6 +45,25 @@ class JobScheduling(Decoded, frozen=True):
         return self.scheduling_policy.gang or self.gang
 
 
+class PodConditionPattern(Decoded, frozen=True):
+    """A condition of a failed pod."""
+
+    type: str = ""
+
+
+class FailureRule(Decoded, frozen=True):
+    """What to make of some failures."""
+
+    action: str = ""
+    on_pod_conditions: list[PodConditionPattern] = []
+
+
+class FailurePolicy(Decoded, frozen=True):
+    """What to make of failures."""
+
+    rules: list[FailureRule] = []
+
+
 class JobSpec(Decoded, frozen=True):
     """What the Job makes."""
 
@@ -54,7 +73,18 @@ class JobSpec(Decoded, frozen=True):
     suspend: bool = False
     active_deadline_seconds: int | None = None
     scheduling: JobScheduling | None = None
+    pod_failure_policy: FailurePolicy | None = None
     template: Pod = Pod()
+
+    @property
+    def ignores_disruption(self) -> bool:
+        """Whether an evicted pod is replaced without counting as a failure."""
+        rules = self.pod_failure_policy.rules if self.pod_failure_policy is not None else []
+        return any(
+            rule.action == "Ignore"
+            and any(each.type == "DisruptionTarget" for each in rule.on_pod_conditions)
+            for rule in rules
+        )
 
 
 class JobStatus(Decoded, frozen=True):
@@ -104,7 +134,7 @@ def is_gang(job: Job) -> bool:
 
 
 def is_whole(spec: JobSpec) -> bool:
-    """Whether each completion has a pod of its own, all at once: then what succeeded counts as being there."""
+    """Whether each completion has a pod of its own at once: then what succeeded counts as being there."""
     return spec.completions is not None and spec.completions == spec.parallelism
 
 

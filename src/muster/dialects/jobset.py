@@ -1,7 +1,8 @@
 """JobSet (`jobset.x-k8s.io/v1alpha2`): several Jobs that are one gang, one role per replicated Job.
 
 Trap: with `dependsOn`, `startupPolicy: InOrder` or exclusive placement not all pods exist at once; a gang
-counted from live pods would wait for ever. Members are counted from the spec, and seats held for the later ones.
+counted from live pods would wait for ever. Members are counted from the spec, and seats held for the later
+ones.
 """
 
 import msgspec

@@ -1,4 +1,4 @@
-"""Kubeflow's jobs by framework: PyTorchJob, TFJob, MPIJob and their kin. One shape under different field names.
+"""Kubeflow's jobs by framework (PyTorchJob, TFJob, MPIJob and their kin): one shape, other field names.
 
 An MPI launcher that is created only once its workers are ready has its seat held. PyTorch's elastic policy
 gives the workers a least and a most.

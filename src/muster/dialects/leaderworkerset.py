@@ -1,7 +1,7 @@
 """LeaderWorkerSet (`leaderworkerset.x-k8s.io/v1`): one gang per group, not one per set.
 
-Groups of a set are independent: inference replicas, prefill and decode. Under `LeaderReady`, and with exclusive
-placement, workers appear only after their leader is ready or placed; their seats are held.
+Groups of a set are independent: inference replicas, prefill and decode. Under `LeaderReady`, and with
+exclusive placement, workers appear only after their leader is ready or placed; their seats are held.
 """
 
 from muster.dialects.cluster import Cluster, Item, Resource

@@ -1,7 +1,7 @@
 """What every owner of pods has: the members it will create, and its verbs (stop, resume, resize).
 
-Deleting the pods of an owner makes it count failures and create them again, so a gang is stopped by telling its
-owner. Muster leaves a mark on what it stopped, and resumes nothing else.
+Deleting the pods of an owner makes it count failures and create them again, so a gang is stopped by telling
+its owner. Muster leaves a mark on what it stopped, and resumes nothing else.
 """
 
 from collections.abc import Callable, Mapping

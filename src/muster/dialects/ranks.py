@@ -1,7 +1,7 @@
 """Which part of a gang a pod plays, and its place among those of its part.
 
-Controllers say it in labels of their own; what is read here is the union, so that members of every owner are
-named and ordered as their users know them, and rank order can follow node order.
+Controllers say it in labels of their own; what is read here is the union, so that members of every owner
+are named and ordered as their users know them, and rank order can follow node order.
 """
 
 import re

@@ -1,7 +1,7 @@
 """KubeRay (`ray.io/v1`): RayCluster and RayJob, head and workers as roles of one gang.
 
-Where Ray's own autoscaler runs it decides the number of workers; their least is the quorum then, and nobody else
-resizes them. A RayJob's submitter appears once its cluster is ready, so its seat is held.
+Where Ray's own autoscaler runs it decides the number of workers; their least is the quorum then, and nobody
+else resizes them. A RayJob's submitter appears once its cluster is ready, so its seat is held.
 """
 
 from dataclasses import replace
@@ -139,7 +139,7 @@ def _group(owner: Item, group: WorkerGroup, autoscaled: bool) -> Expected:
 
 
 def resize(item: RayCluster, ref: Ref, members: int) -> tuple[Verb, ...]:
-    """The largest group is resized. Groups are a list, so the patch first tests that it is still the one meant."""
+    """The largest group is resized. Groups are a list, so the patch tests that it is still the one meant."""
     groups = item.spec.worker_group_specs
     if not groups or item.spec.enable_in_tree_autoscaling:
         return ()

@@ -1,7 +1,7 @@
 """Kubeflow Trainer's TrainJob: a JobSet of the same name that Trainer makes from a runtime.
 
-The members are the JobSet's; suspension, the deadline and the end are the TrainJob's, since Trainer would undo
-what is said to the JobSet alone.
+The members are the JobSet's; suspension, the deadline and the end are the TrainJob's, since Trainer would
+undo what is said to the JobSet alone.
 """
 
 from dataclasses import replace

@@ -1,6 +1,7 @@
 """Volcano's own Job (`batch.volcano.sh/v1alpha1`): tasks as roles. It is stopped and resumed by Commands.
 
-Its pods name a Volcano PodGroup, so the quorum is that group's; the Job tells how many members there will be.
+Its pods name a Volcano PodGroup, so the quorum is that group's; the Job tells how many members there will
+be.
 """
 
 from typing import Any

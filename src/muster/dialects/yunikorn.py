@@ -1,8 +1,8 @@
 """YuniKorn: an application of task groups, said in annotations of its pods.
 
-The pod that starts an application carries `task-groups`, a JSON list of names, minimal counts and resources;
-others may be created by it later (a Spark driver makes its executors). YuniKorn holds their room with
-placeholder pods; here their seats are held.
+The pod that starts an application carries `task-groups`, a JSON list of names, minimal counts and
+resources; others may be created by it later (a Spark driver makes its executors). YuniKorn holds their room
+with placeholder pods; here their seats are held.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
