@@ -129,10 +129,10 @@ def _minimum(draft: Draft) -> int:
 
 def _stage(draft: Draft) -> Stage:
     there = draft.held + draft.total("succeeded")
-    if draft.terms.finished:
-        return "done"
     if draft.held:
         return "running" if there + draft.awaited >= sum(draft.shares) else "partial"
+    if draft.terms.finished:
+        return "done"
     if draft.terms.suspended:
         return "stopped"
     nothing_left = not draft.total("waiting", "gated") and not any(part.absent for part in draft.parts)

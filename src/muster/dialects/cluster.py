@@ -1,7 +1,7 @@
 """What dialects may look at: decoded objects, and which pods and owners belong to which gang.
 
-The view is filled by whoever watches a cluster and only read here. Which gang a pod or an owner belongs to is
-answered by `membership`; keeping the index by those answers is the watcher's part.
+The view is filled by whoever watches a cluster and only read here. Which gang a pod or an owner belongs to
+is answered by `membership`; keeping the index by those answers is the watcher's part.
 """
 
 from collections.abc import Collection, Iterator, Mapping

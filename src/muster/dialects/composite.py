@@ -1,8 +1,8 @@
 """CompositePodGroup: groups of groups that start together, at any depth.
 
 The brain knows one level: gangs of a group start together, all of them or at least so many. A tree in which
-only the top asks for fewer than all its children fits that; deeper partial quorums are planned as if all were
-needed, which is stricter than asked and never wrong.
+only the top asks for fewer than all its children fits that; deeper partial quorums are planned as if all
+were needed, which is stricter than asked and never wrong.
 """
 
 from collections.abc import Iterator

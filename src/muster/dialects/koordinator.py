@@ -1,9 +1,10 @@
 """Koordinator's gangs without an object: annotations, and the older labels with a name and a minimum.
 
 `gang.scheduling.koordinator.sh/*` annotations stand on pods, or on a PodGroup to add to it. The labels
-`pod-group.scheduling.sigs.k8s.io/name` and `/min-available` are the form that came before. ACK writes groups
-and match policy under the older prefix, as label or annotation; a JSON array cannot be a label value, so both
-places are read. The first pod (by creation) with a legal minimum decides for the gang, as there.
+`pod-group.scheduling.sigs.k8s.io/name` and `/min-available` are the form that came before. ACK writes
+groups and match policy under the older prefix, as label or annotation; a JSON array cannot be a label
+value, so both places are read. The first pod (by creation) with a legal minimum decides for the gang, as
+there.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Kueue's plain pod groups: the label `pod-group-name` and the annotation `pod-group-total-count`.
 
-Where Kueue itself is installed its gate `kueue.x-k8s.io/admission` keeps the pods until the quota admits them;
-a gated pod is held here like any other.
+Where Kueue itself is installed its gate `kueue.x-k8s.io/admission` keeps the pods until the quota admits
+them; a gated pod is held here like any other.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Kubernetes' own PodGroup (`scheduling.k8s.io`, v1beta1 and v1alpha3) and `spec.schedulingGroup` of pods.
 
-Traps: pods may come before their group, and wait for it; one gated member holds all; the policy `basic` lets
-members start as they come; `minCount` may change at any time; `PodGroupInitiallyScheduled` never goes back from
-True, so what is true now is said in a condition of our own.
+Traps: pods may come before their group, and wait for it; one gated member holds all; the policy `basic`
+lets members start as they come; `minCount` may change at any time; `PodGroupInitiallyScheduled` never goes
+back from True, so what is true now is said in a condition of our own.
 """
 
 from collections.abc import Sequence

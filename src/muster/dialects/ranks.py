@@ -1,7 +1,7 @@
 """Which part of a gang a pod plays, and its place among those of its part.
 
-Controllers say it in labels of their own; what is read here is the union, so that members of every owner are
-named and ordered as their users know them, and rank order can follow node order.
+Controllers say it in labels of their own; what is read here is the union, so that members of every owner
+are named and ordered as their users know them, and rank order can follow node order.
 """
 
 import re
@@ -13,6 +13,7 @@ MEMBER = "member"
 _ROLE_LABELS = (
     "jobset.sigs.k8s.io/replicatedjob-name",
     "training.kubeflow.org/replica-type",
+    "training.kubeflow.org/job-role",
     "kai.scheduler/subgroup-name",
     "volcano.sh/task-spec",
     "ray.io/group",

@@ -1,8 +1,8 @@
 """A pod's scheduling fields into `model.Rules`: selectors compiled, namespaces named, volumes tied to nodes.
 
-The brain knows labels of nodes and of pods, not namespaces or claims, so what needs other objects is resolved
-here. Anything Kubernetes would refuse raises SelectorError or ObjectError; the caller turns it into a problem
-of that gang alone.
+The brain knows labels of nodes and of pods, not namespaces or claims, so what needs other objects is
+resolved here. Anything Kubernetes would refuse raises SelectorError or ObjectError; the caller turns it
+into a problem of that gang alone.
 """
 
 from collections.abc import Iterable

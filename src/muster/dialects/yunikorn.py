@@ -1,8 +1,8 @@
 """YuniKorn: an application of task groups, said in annotations of its pods.
 
-The pod that starts an application carries `task-groups`, a JSON list of names, minimal counts and resources;
-others may be created by it later (a Spark driver makes its executors). YuniKorn holds their room with
-placeholder pods; here their seats are held.
+The pod that starts an application carries `task-groups`, a JSON list of names, minimal counts and
+resources; others may be created by it later (a Spark driver makes its executors). YuniKorn holds their room
+with placeholder pods; here their seats are held.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from muster.dialects.limits import queue_in
 from muster.dialects.ranks import role_of
 from muster.dialects.spelling import Spelling, unreported
 from muster.dialects.terms import Expected, Problem, Terms
-from muster.dialects.values import Values, ValueReadError, decoded
+from muster.dialects.values import ValueReadError, Values, decoded
 from muster.objects.decode import ObjectError, from_object
 from muster.objects.pods import Pod
 
