@@ -302,7 +302,7 @@ def merged(tree: Object, patch: Object) -> Object:
 @asynccontextmanager
 async def serving(stub: Stub, tls: ssl.SSLContext | None = None, port: int = 0) -> AsyncIterator[str]:
     """Serve it on loopback; its address."""
-    runner = web.ServerRunner(web.Server(stub.handle), shutdown_timeout=0.01)
+    runner = web.ServerRunner(web.Server(stub.handle, handler_cancellation=True), shutdown_timeout=0.01)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls)
     await site.start()

@@ -92,7 +92,7 @@ class Feed(Generic[T]):
             await self._follow()
         except KubeError as raised:
             error = raised
-        if self._moved or time.monotonic() - started >= STEADY:
+        if self._moved or time.monotonic() - started >= min(STEADY, self.quiet):
             self._failures = 0
             if error is None:
                 return 0.0
@@ -169,6 +169,8 @@ class Feed(Generic[T]):
         try:
             async with limit, aclosing(watch(self.client.transport, asked, self.quiet)) as batches:
                 async for batch in batches:
+                    if initial is None:
+                        self._say(State.LIVE)
                     for line in batch:
                         initial = self._take(told(line, self.kind), initial)
                     limit.reschedule(loop.time() + self.settling if initial is not None else None)

@@ -87,7 +87,7 @@ class Transport:
             headers = {**headers, "Content-Type": call.content_type}
         limits = aiohttp.ClientTimeout(call.timeout, connect=call.timeout * CONNECT_SHARE)
         options = self._options()
-        with _told_apart(f"{call.method} {call.path}"):
+        with _told_apart(f"{call.method} {call.path.partition('?')[0]}"):
             async with session.request(
                 call.method, self._url(call.path), data=call.body, headers=headers, timeout=limits, **options
             ) as response:
@@ -98,16 +98,17 @@ class Transport:
         self, path: str, quiet: float, timeout: float = 10.0
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """The chunks of an answer without end; it counts as cut when nothing comes for `quiet` seconds."""
-        response = await self._open(path, quiet, timeout)
+        what = f"GET {path.partition('?')[0]}"
+        response = await self._open(what, path, quiet, timeout)
         try:
-            yield _chunks(path, response)
+            yield _chunks(what, response)
         finally:
             response.close()
 
-    async def _open(self, path: str, quiet: float, timeout: float) -> aiohttp.ClientResponse:
+    async def _open(self, what: str, path: str, quiet: float, timeout: float) -> aiohttp.ClientResponse:
         grant, session = await self._ready()
         limits = aiohttp.ClientTimeout(None, connect=timeout, sock_read=quiet)
-        with _told_apart(f"GET {path}"):
+        with _told_apart(what):
             async with asyncio.timeout(timeout):
                 response = await session.get(
                     self._url(path), headers=self._headers, timeout=limits, **self._options()
@@ -193,9 +194,9 @@ def _told_apart(what: str) -> Iterator[None]:
         raise LostError(f"{what}: {error or type(error).__name__}") from error
 
 
-async def _chunks(path: str, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+async def _chunks(what: str, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
     while True:
-        with _told_apart(f"GET {path}"):
+        with _told_apart(what):
             chunk = await response.content.readany()
         if not chunk:
             return

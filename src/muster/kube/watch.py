@@ -118,8 +118,9 @@ class Asked:
 async def watch(
     transport: Transport, asked: Asked, quiet: float = QUIET
 ) -> AsyncGenerator[list[bytes], None]:
-    """Its lines, in batches as they arrive, for `told` to decode one after the other."""
+    """Its lines, in batches as they arrive, for `told` to decode; an empty one first says that it is open."""
     async with transport.stream(asked.url, quiet) as chunks:
+        yield []
         async for lines in _lines(chunks):
             yield [line for line in lines if line]
 
