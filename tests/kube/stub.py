@@ -315,9 +315,7 @@ async def serving(stub: Stub, tls: ssl.SSLContext | None = None, port: int = 0) 
         await runner.cleanup()
 
 
-def client_of(
-    url: str, credentials: Credentials | None = None, trust: Trust | None = None, **options: Any
-) -> Client:
+def client_of(url: str, credentials: Credentials | None = None, trust: Trust | None = None, **options: Any) -> Client:
     """A client that is quick to try again."""
     access = Access(url, credentials or Fixed(Grant()), trust or Trust())
     return Client(Transport(access, limit=options.pop("limit", 64)), backoff=QUICK, **options)

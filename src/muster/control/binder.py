@@ -43,9 +43,7 @@ class Binder:
             task.add_done_callback(self.flying.discard)
 
     async def _bind(self, seat: Seat) -> None:
-        result = await self.client.bind(
-            seat.namespace, seat.pod, seat.uid, seat.node, valid_until=self.valid_until()
-        )
+        result = await self.client.bind(seat.namespace, seat.pod, seat.uid, seat.node, valid_until=self.valid_until())
         if result.outcome is Outcome.DONE:
             self.done += 1
             self.settled(seat, seat.node)
@@ -57,6 +55,7 @@ class Binder:
             self.refused += 1
             node = await self._read(seat) if _taken(result.error) else ""
         log.info("pod %s/%s was not bound to %s: %s", seat.namespace, seat.pod, seat.node, result.error)
+        await asyncio.sleep(PAUSE)  # whatever was in the way, asking again at once would only add to it
         self.settled(seat, node)
 
     async def _read(self, seat: Seat) -> str:

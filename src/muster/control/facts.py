@@ -65,7 +65,7 @@ class Facts:
         """Whether it says nothing that the brain does not believe already."""
         if not alike(holding.gang, running.gang) or (holding.succeeded or []) != _done(running, holding):
             return False
-        believed, told = self._believed(holding), seats_of(running.seats)
+        believed, told = self.believed(holding), seats_of(running.seats)
         if told - believed:
             return False
         held = believed - told
@@ -75,7 +75,7 @@ class Facts:
     def _may_come(self, holding: Holding) -> bool:
         return not holding.stopping
 
-    def _believed(self, holding: Holding) -> Where:
+    def believed(self, holding: Holding) -> Where:
         names = self.state.ledger.names
         where: Where = Counter()
         for part in holding.parts:

@@ -85,7 +85,6 @@ class _Meta(msgspec.Struct):
 
 
 _LINE = msgspec.json.Decoder(_Line)
-_META = msgspec.json.Decoder(_Meta)
 _KINDS = {each.value: each for each in Kind}
 
 
@@ -115,9 +114,7 @@ class Asked:
         return f"{self.path}?{urlencode({name: each for name, each in query.items() if each})}"
 
 
-async def watch(
-    transport: Transport, asked: Asked, quiet: float = QUIET
-) -> AsyncGenerator[list[bytes], None]:
+async def watch(transport: Transport, asked: Asked, quiet: float = QUIET) -> AsyncGenerator[list[bytes], None]:
     """Its lines, in batches as they arrive, for `told` to decode; an empty one first says that it is open."""
     async with transport.stream(asked.url, quiet) as chunks:
         yield []
@@ -147,7 +144,7 @@ def told(line: bytes, kind: type[T]) -> Told[T]:
         if parsed.type == "ERROR":
             raise from_status(bytes(parsed.object))
         if parsed.type == "BOOKMARK":
-            metadata = _META.decode(parsed.object).metadata
+            metadata = from_json(parsed.object, _Meta).metadata
             return Bookmark(metadata.resource_version, metadata.annotations.get(INITIAL_EVENTS_END) == "true")
         change = _KINDS[parsed.type]
     except (msgspec.MsgspecError, KeyError) as error:
