@@ -28,8 +28,8 @@ class Binder:
     """Carries out seats. `valid_until` is the moment after which nothing may be sent: the end of the lease."""
 
     client: Client
-    settled: Settled
     valid_until: Callable[[], float]
+    settled: Settled = field(default=lambda _seat, _node: None)
     flying: set[asyncio.Task[None]] = field(default_factory=set)
     done: int = 0
     refused: int = 0

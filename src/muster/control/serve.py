@@ -80,12 +80,9 @@ async def _serve(group: asyncio.TaskGroup, client: Client, apart: Client, settin
 
 def _scheduler(client: Client, world: World, lease: Lease, events: Events, settings: Settings) -> Scheduler:
     reporter = Reporter(client, events, time.time)
-    binder = Binder(
-        Client(client.transport, timeout=BIND_TIMEOUT),
-        lambda seat, node: scheduler.settled(seat, node),
-        lambda: lease.valid_until,
-    )
+    binder = Binder(Client(client.transport, timeout=BIND_TIMEOUT), lambda: lease.valid_until)
     scheduler = Scheduler(client, world, Topology(settings.levels), settings.policy, binder, reporter)
+    binder.settled = scheduler.settled
     reporter.view = Windows(scheduler)
     return scheduler
 
