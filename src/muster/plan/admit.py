@@ -12,11 +12,14 @@ from muster.model.gang import Reservation
 from muster.plan.actions import Plan, Reserve
 from muster.plan.hold import hold_for
 from muster.plan.nodewise import Nodewise
-from muster.plan.room import Part
 from muster.plan.profile import NEVER
+from muster.plan.room import Part
 from muster.plan.start import start
 from muster.plan.state import State
 from muster.plan.waiting import RANK, Entry, Kind
+
+SEARCHES = 16
+"""Gangs in a pass that may look in vain for a time to be promised; each look costs a walk through the future."""
 
 
 def admit(state: State, now: float, plan: Plan) -> None:
@@ -40,7 +43,7 @@ def _down_the_queue(state: State, now: float, plan: Plan, *, reordered: bool) ->
     if state.room_grew:
         this.whole_queue()
     else:
-        this.in_turn(sorted(state.fresh, key=RANK))
+        this.in_turn(sorted(state.fresh, key=RANK) if len(state.fresh) > 1 else state.fresh)
 
 
 def _outranked(state: State) -> bool:
@@ -54,24 +57,34 @@ def _outranked(state: State) -> bool:
 class Pass:
     """One look down the queue."""
 
+    __slots__ = ("now", "plan", "state", "too_long", "without_time")
+
     def __init__(self, state: State, now: float, plan: Plan) -> None:
         self.state = state
         self.now = now
         self.plan = plan
+        self.without_time = 0  # gangs of whose start nobody could tell the time
         self.too_long: dict[int, float] = {}  # kinds with room, by the shortest run that would move a promise
 
     # Promises
 
     def keep_promises(self) -> None:
         """Whose time has come starts, if those who should have left by now have."""
-        due = [entry for entry in self.state.promises.values() if entry.promised is not None and entry.promised <= self.now]
-        for entry in sorted(due, key=RANK):
-            self.start_if_fits(entry, promised=True)
+        for entry in self.promised():
+            if entry.promised is not None and entry.promised <= self.now:
+                self.start_if_fits(entry, promised=True)
+
+    def promised(self) -> list[Entry]:
+        """Who holds a promise, in queue order."""
+        entries = list(self.state.promises.values())
+        if len(entries) > 1:
+            entries.sort(key=RANK)
+        return entries
 
     def improve_promises(self) -> None:
         """Room came back early: promises move up, in queue order, never down."""
         future = self.state.future(self.now)
-        for entry in sorted(self.state.promises.values(), key=RANK):
+        for entry in self.promised():
             if entry.promised is None or entry.promised <= self.now:
                 continue
             time = future.earlier(entry, self.now)
@@ -92,11 +105,13 @@ class Pass:
         self.state.promises[entry.uid] = entry
         self.state.future(self.now).promise(entry)
         for ask in entry.asks:
-            self.plan.actions.append(Reserve(ask.gang, Reservation(time, count=ask.members, firm=self.state.firm)))
+            self.plan.actions.append(
+                Reserve(ask.gang, Reservation(time, count=ask.blueprint.members, firm=self.state.firm))
+            )
 
     def promises_left(self) -> bool:
         most = self.state.policy.reservations
-        return most is None or len(self.state.promises) < most
+        return self.without_time < SEARCHES and (most is None or len(self.state.promises) < most)
 
     # Starting
 
@@ -135,7 +150,13 @@ class Pass:
 
     def may_fit(self, kind: Kind) -> bool:
         """The cheap half of the question."""
-        return kind.single is None or self.state.present.total(kind.single[0]) >= kind.single[1]
+        single = kind.single
+        if single is None:
+            return True
+        shape = single[0]
+        if shape.cursor != self.state.ledger.now:
+            shape.refresh()
+        return shape.total >= single[1]
 
     # The two ways down the queue
 
@@ -155,33 +176,41 @@ class Pass:
         if self.start_if_fits(entry, promised=False):
             return True
         state = self.state
-        if self.promises_left() and not self.promise(entry) and entry.aged and state.held is None:
-            state.held = hold_for(state, entry)
+        if self.promises_left() and not self.promise(entry):
+            self.without_time += 1
+            if entry.aged and state.held is None:
+                state.held = hold_for(state, entry)
         return False
 
     def whole_queue(self) -> None:
-        """Everyone, in order. A kind without room is not asked again, nor one that ran into a promise, unless shorter."""
+        """Everyone, in order: first those who can be promised a start, then those who can only pass."""
         policy = self.state.policy
         self.state.held = None
-        scan = Heads(self.state.queue.open_kinds())
-        for entry in scan if self.promises_left() or not policy.passing else ():
-            if self.consider(entry):
-                continue
-            if not policy.passing:
-                return
-            if not self.promises_left():
-                break
-        self.backfill([kind for kind in scan.rest() if self.may_fit(kind)])
+        kinds = self.state.queue.open_kinds()
+        if self.promises_left() or not policy.passing:
+            scan = Heads(kinds)
+            for entry in scan:
+                if self.consider(entry):
+                    continue
+                if not policy.passing:
+                    return
+                if not self.promises_left():
+                    break
+            kinds = scan.rest()
+        kinds = [kind for kind in kinds if self.may_fit(kind)]
+        if kinds:
+            self.backfill(kinds)
 
     def backfill(self, kinds: list[Kind]) -> None:
         """No promise is left to give: those that fit beside the ones given, perhaps in an order of their own."""
         order = self.state.policy.scan
-        scan = Heads(kinds)
         if order is None:
+            scan = Heads(kinds)
             for entry in scan:
-                if entry.length < self.too_long.get(id(entry.kind), NEVER) and entry.promised is None:
-                    if not self.start_if_fits(entry, promised=False) and id(entry.kind) not in self.too_long:
-                        scan.close()
+                if entry.promised is not None or entry.length >= self.too_long.get(id(entry.kind), NEVER):
+                    continue
+                if not self.start_if_fits(entry, promised=False) and id(entry.kind) not in self.too_long:
+                    scan.close()  # no room: that goes for all of its kind
             return
         entries = [entry for kind in kinds for entry in kind.entries if entry.promised is None]
         for entry in sorted(entries, key=lambda e: (order.key(e.gang, self.now), e.rank)):
@@ -211,4 +240,3 @@ class Heads:
 
     def rest(self) -> list[Kind]:
         return [kind for _, kind, _, _ in self.heads]
-

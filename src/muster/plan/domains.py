@@ -15,6 +15,8 @@ class DomainLedger:
         self.free: dict[tuple[int, str], Ints] = {}
         for (level, domain), resources in forest.topology.resources.items():
             depth = forest.depth(level)
+            if depth < 0:
+                continue
             names = forest.levels[depth].names
             for resource, amount in resources.items():
                 column = self.free.setdefault((depth, resource), np.zeros(len(names), dtype=np.int64))
@@ -49,8 +51,8 @@ class DomainLedger:
         """Find the domain a gang lives in from its nodes, and charge it."""
         required = holding.gang.closeness.required
         nodes = holding.nodes()
-        if required and len(nodes):
-            depth = self.forest.depth(required)
+        depth = self.forest.depth(required)
+        if depth >= 0 and len(nodes):
             holding.domain = (depth, int(self.forest.levels[depth].of_node[nodes[0]]))
             if holding.gang.closeness.resources:
                 self.take(holding)

@@ -18,13 +18,13 @@ def hold_for(state: State, entry: Entry) -> Bools:
     held = np.zeros(len(state.ledger.nodes), dtype=bool)
     for ask in entry.asks:
         begin, end = 0, len(held)
-        for shape, need in zip(ask.shapes, ask.needs, strict=True):
+        for shape, need in zip(ask.blueprint.shapes, ask.blueprint.needs, strict=True):
             if need <= 0:
                 continue
             whole = shape.slots_in(state.ledger.capacity)
             free = state.present.slots(shape)
-            if ask.required >= 0:
-                begin, end = _best_domain(state.forest, ask.required, whole, free, need)
+            if ask.blueprint.required >= 0:
+                begin, end = _best_domain(state.forest, ask.blueprint.required, whole, free, need)
             held[begin:end] |= _roomiest(whole[begin:end], free[begin:end], need)
     return held
 

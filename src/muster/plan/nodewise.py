@@ -5,7 +5,7 @@ start if it stays off the witness, or if another witness is found without it. Wi
 that serves; the promise itself is only the time.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -37,7 +37,12 @@ class Promise:
 
 class Nodewise:
     def __init__(
-        self, ledger: Ledger, placing: Placing, now: float, running: Iterable[Holding], promised: Iterable[Entry]
+        self,
+        ledger: Ledger,
+        placing: Placing,
+        now: float,
+        running: Iterable[Holding],
+        promised: Iterable[Entry],
     ) -> None:
         self.ledger = ledger
         self.placing = placing
@@ -60,14 +65,35 @@ class Nodewise:
         """The first moment at which it fits beside every promise; None if no end in sight lets it in."""
         times = self._moments(now)
         lowest = self._first_fit(entry, times)
-        for time in times[lowest:]:
+        for time, future in self._walk(entry, times[lowest:]):
             if time >= before:
                 return None
-            seating = self._seat(entry, time)
+            seating = self.placing(future, entry, None)
             if seating is not None:
                 self.found = (entry.uid, time, seating)
                 return time
         return None
+
+    def _walk(self, entry: Entry, times: list[float]) -> Iterator[tuple[float, Future]]:
+        """The room there is for a run from each moment on: what is free then, less what is promised during it."""
+        if not times:
+            return
+        future = Future(self._table(times[0]))
+        coming = sorted(
+            (p for p in self.promises.values() if p.entry is not entry), key=lambda p: p.begin, reverse=True
+        )
+        during: list[Promise] = []
+        last = times[0]
+        for time in times:
+            self._releases().give_back(future, last, time)
+            last = time
+            while coming and coming[-1].begin < time + entry.length:
+                during.append(coming.pop())
+                _take(future, during[-1].seating)
+            for promise in [p for p in during if p.end <= time]:
+                during.remove(promise)
+                _give(future, promise.seating)
+            yield time, future
 
     def earlier(self, entry: Entry, now: float) -> float | None:
         assert entry.promised is not None
@@ -110,9 +136,7 @@ class Nodewise:
 
     def kept_from(self, entry: Entry, now: float) -> Bools | None:
         """The nodes it must stay off if it is not to touch any promise it outlasts."""
-        masks = [
-            p.mask for p in self.promises.values() if p.entry is not entry and p.overlaps(now, now + entry.length)
-        ]
+        masks = [p.mask for p in self.promises.values() if p.entry is not entry and p.overlaps(now, now + entry.length)]
         return np.logical_or.reduce(masks) if masks else None
 
     def kept_until(self, end: float) -> Bools | None:
@@ -150,9 +174,12 @@ class Nodewise:
         return self.placing(future, entry, None)
 
     def _table(self, time: float) -> Ints:
+        return self._releases().free_at(time)
+
+    def _releases(self) -> "Releases":
         if self.releases is None:
             self.releases = Releases(self.ledger, self.running.values())
-        return self.releases.free_at(time)
+        return self.releases
 
     def started(self, holding: Holding, _members: int, _now: float) -> None:
         self.running[holding.uid] = holding
@@ -168,6 +195,12 @@ def _take(room: Room, seating: Seating) -> None:
     for parts in seating:
         for part in parts:
             room.take(part)
+
+
+def _give(room: Room, seating: Seating) -> None:
+    for parts in seating:
+        for part in parts:
+            room.give(part)
 
 
 class Releases:
@@ -189,7 +222,17 @@ class Releases:
 
     def free_at(self, time: float) -> Ints:
         free = self.ledger.free.copy()
-        until = int(np.searchsorted(self.ends, time, side="right"))
-        for row in range(len(free)):
-            np.add.at(free[row], self.nodes[:until], self.amounts[row, :until])
+        self._add(free, 0, self._until(time))
         return free
+
+    def give_back(self, future: Future, since: float, until: float) -> None:
+        """What comes back after one moment, up to another."""
+        if until > since:
+            self._add(future.free, self._until(since), self._until(until))
+
+    def _until(self, time: float) -> int:
+        return int(np.searchsorted(self.ends, time, side="right"))
+
+    def _add(self, free: Ints, first: int, last: int) -> None:
+        for row in range(len(free)):
+            np.add.at(free[row], self.nodes[first:last], self.amounts[row, first:last])

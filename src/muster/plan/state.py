@@ -5,7 +5,6 @@ state, built cold, plans as the old one would have. What is kept beyond them are
 """
 
 from collections.abc import Iterable, Sequence
-
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,16 +12,16 @@ import numpy as np
 from muster.model.gang import Gang, Running, Seats
 from muster.model.node import Node
 from muster.model.topology import Topology
-from muster.plan.asking import Asker, holding_ask
+from muster.plan.asking import Asker
 from muster.plan.counted import Counted
 from muster.plan.domains import DomainLedger
+from muster.plan.explain import explain
 from muster.plan.forest import Forest, in_order
 from muster.plan.holding import Holding, expected_end
 from muster.plan.ledger import Ledger
 from muster.plan.nodewise import Nodewise
-from muster.plan.room import Part
 from muster.plan.policy import Policy
-from muster.plan.room import Present
+from muster.plan.room import Part, Present
 from muster.plan.rules import Classes
 from muster.plan.shapes import Bools, Shapes
 from muster.plan.tenants import Tenants
@@ -97,7 +96,7 @@ class State:
             self.fresh.remove(entry)
         self.leave(entry)
         if not entry.kind.hopeless:
-            self.asker.count(entry.asks, -1)
+            self.asker.count(entry, -1)
         self.room_grew = self.news = True
 
     def leave(self, entry: Entry) -> None:
@@ -128,7 +127,7 @@ class State:
         self.partial.discard(uid)
         self.bending.discard(uid)
         self.domains.give(holding)
-        self.asker.count([holding_ask(holding)], -1)
+        self.asker.count_one(holding.what, -1)
         self.room_grew = self.news = True
 
     def _vacate(self, holding: Holding, now: float) -> None:
@@ -142,22 +141,22 @@ class State:
 
     def lose(self, uid: str, role: int, node: str, count: int, now: float) -> None:
         """Members are gone from a node without having finished; the gang may be partial now."""
-        self._drop(self.running[uid], role, node, count, now)
+        self._drop(self.running[uid], role, node, count)
         holding = self.running[uid]
         if any(holding.missing()):
             self.partial.add(uid)
             if holding.partial_since is None:
                 holding.partial_since = now
 
-    def succeed(self, uid: str, role: int, node: str, count: int, now: float) -> None:
+    def succeed(self, uid: str, role: int, node: str, count: int) -> None:
         """Members finished: their room is free, and they still count for the quorum."""
         holding = self.running[uid]
         if not holding.succeeded:
             holding.succeeded = [0] * len(holding.gang.roles)
         holding.succeeded[role] += count
-        self._drop(holding, role, node, count, now)
+        self._drop(holding, role, node, count)
 
-    def _drop(self, holding: Holding, role: int, node: str, count: int, now: float) -> None:
+    def _drop(self, holding: Holding, role: int, node: str, count: int) -> None:
         index = self.ledger.index[node]
         for part in holding.parts:
             where = np.flatnonzero(part.nodes == index)
@@ -178,7 +177,9 @@ class State:
     def adopt(self, running: Running) -> None:
         """A gang that was bound before this state was built."""
         gang = running.gang
-        holding = Holding(gang, running.started, expected_end(gang, running.started), [], self.asker.shapes(gang))
+        plan = self.asker.blueprint(gang)
+        what = None if gang.group else plan.plain
+        holding = Holding(gang, running.started, expected_end(gang, running.started), [], plan, what)
         holding.succeeded = list(running.succeeded)
         holding.partial_since = running.partial_since
         for seats in running.seats:
@@ -187,7 +188,7 @@ class State:
             self.ledger.overdrawn = True
         self.domains.adopt(holding)
         self.running[gang.uid] = holding
-        self.asker.count([holding_ask(holding)], 1)
+        self.asker.count_one(holding.what, 1)
         self.track(holding)
         self.outlook = None
 
@@ -203,7 +204,7 @@ class State:
     def _part(self, holding: Holding, seats: Seats) -> Part:
         nodes = np.array([self.ledger.index[name] for name in seats.nodes], dtype=np.int64)
         counts = np.array(seats.counts, dtype=np.int64)
-        return Part(seats.role, holding.shapes[seats.role], nodes, counts, sum(seats.counts))
+        return Part(seats.role, holding.blueprint.shapes[seats.role], nodes, counts, sum(seats.counts))
 
     def seat(self, holding: Holding, part: Part) -> None:
         """Members take their nodes in the ledger."""
@@ -245,7 +246,8 @@ class State:
 
     def _reseat(self, holding: Holding, names: Sequence[str]) -> None:
         parts, holding.parts = holding.parts, []
-        holding.shapes = self.asker.shapes(holding.gang)
+        holding.blueprint = self.asker.blueprint(holding.gang)
+        holding.what = None if holding.what is None else holding.blueprint.plain
         self.running[holding.uid] = holding
         for part in parts:
             kept = [
@@ -255,8 +257,11 @@ class State:
             ]
             if kept:
                 nodes, counts = (np.array(column, dtype=np.int64) for column in zip(*kept, strict=True))
-                self.seat(holding, Part(part.role, holding.shapes[part.role], nodes, counts, int(counts.sum())))
-        self.asker.count([holding_ask(holding)], 1)
+                self.seat(
+                    holding,
+                    Part(part.role, holding.blueprint.shapes[part.role], nodes, counts, int(counts.sum())),
+                )
+        self.asker.count_one(holding.what, 1)
         self.domains.adopt(holding)
         self.track(holding)
 
@@ -269,7 +274,7 @@ class State:
     # The future
 
     def future(self, now: float) -> Counted | Nodewise:
-        """Counts while they are exact, nodes otherwise. Built when first needed, then kept up with each start and end."""
+        """Counts while they are exact, nodes otherwise. Built when first needed, then kept up with."""
         shape = self.asker.only_shape()
         if self.outlook is not None and (shape is not None) == isinstance(self.outlook, Counted):
             return self.outlook
@@ -289,10 +294,9 @@ class State:
             return self.present.total(single[0]) >= single[1]
         return self.asker.place(self.present, entry, None) is not None
 
-    def why(self, uid: str) -> str:
-        """Why a gang has not started."""
-        entry = self.queue.entries.get(uid)
-        return entry.kind.hopeless if entry is not None else ""
+    def why(self, uid: str, now: float) -> str:
+        """Why a gang has not started, or nothing if it has."""
+        return next((waiting.reason for waiting in explain(self, now) if waiting.uid == uid), "")
 
     @property
     def firm(self) -> bool:
