@@ -25,13 +25,13 @@ class Grant:
     key: bytes = b""
 
 
-def bearer(token: str) -> str:
+def bearer(token: str, where: str) -> str:
     """The Authorization header of a token; refuses what could not travel in a header."""
     token = token.strip()
     if not token:
         return ""
     if not token.isascii() or any(char.isspace() for char in token):
-        raise ConfigError("token: holds white space or characters no token has; fetch it again")
+        raise ConfigError(f"{where}: token holds white space or characters no token has; fetch it again")
     return f"Bearer {token}"
 
 
@@ -88,7 +88,7 @@ class TokenFile:
 
     def _read(self) -> str:
         try:
-            return bearer(self.path.read_text())
+            return bearer(self.path.read_text(), str(self.path))
         except (OSError, UnicodeDecodeError) as error:
             if self._grant is not None:
                 return self._grant.authorization  # being replaced just now: the old one is good for a while

@@ -73,7 +73,7 @@ def _credentials(user: Section, cluster: Section, server: str, trust: Trust) -> 
         raise ConfigError(f"{user.where}: client-certificate and client-key must be given together")
     if user.text("tokenFile"):
         return TokenFile(Path(user.text("tokenFile")), Grant("", certificate, key))
-    grant = Grant(bearer(user.text("token")) or _basic(user), certificate, key)
+    grant = Grant(bearer(user.text("token"), user.where) or _basic(user), certificate, key)
     if server.startswith("https"):
         _check(trust, grant, f"{cluster.where}, {user.where}")
     return Fixed(grant)

@@ -74,7 +74,7 @@ class ExecPlugin:
             raise self._wrong("gave neither a token nor a certificate")
         self._until = self._good_until(given.expiration_timestamp)
         self._grant = Grant(
-            bearer(given.token or ""),
+            bearer(given.token or "", f"credential plugin '{self.command}'"),
             (given.client_certificate_data or "").encode(),
             (given.client_key_data or "").encode(),
         )

@@ -136,12 +136,13 @@ def _parsed(path: Path, text: str) -> Section:
         raise ConfigError(f"kubeconfig {path}: not YAML: {error}") from error
     if not isinstance(tree, dict) and tree is not None:
         raise ConfigError(f"kubeconfig {path}: must be a mapping with clusters, users and contexts")
-    tree = tree or {}
-    for kind, inner in (("clusters", "cluster"), ("users", "user")):
-        for entry in tree.get(kind) or []:
-            if isinstance(entry, dict) and isinstance(entry.get(inner), dict):
-                _anchor(path, entry[inner])
-    return Section(f"kubeconfig {path}", tree)
+    file = Section(f"kubeconfig {path}", tree or {})
+    for kind in ("cluster", "user"):
+        for entry in file.entries(f"{kind}s"):
+            inner = entry.inner(kind)
+            if inner is not None:
+                _anchor(path, inner.values)
+    return file
 
 
 def _anchor(path: Path, section: dict[str, Any]) -> None:
