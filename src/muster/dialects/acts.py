@@ -1,7 +1,7 @@
 """The verbs of a gang, whatever its dialect: stop, resume, resize, evict, report, and remember a promise.
 
-A gang is stopped through its owners. Where an owner cannot be stopped, or there is none, the members that hold
-nodes are evicted; whether that is bearable for a gang `tolerates_eviction` tells.
+A gang is stopped through its owners. Where an owner cannot be stopped, or there is none, the members that
+hold nodes are evicted; whether that is bearable for a gang `tolerates_eviction` tells.
 """
 
 import json
@@ -44,7 +44,7 @@ def resume(reading: Reading, cluster: Cluster) -> tuple[Verb, ...]:
 
 
 def resize(reading: Reading, cluster: Cluster, members: int) -> tuple[Verb, ...]:
-    """Another number of members in the role that bends; none where the gang has not exactly one owner for it."""
+    """Another number of members in the role that bends; nothing without exactly one owner for it."""
     able = [each for each in _owners(reading, cluster) if each[0].resize is not None]
     if len(able) != 1 or len(reading.owners) != 1:
         return ()
@@ -66,7 +66,7 @@ def report(reading: Reading, cluster: Cluster, words: Words, now: float) -> tupl
 
 
 def remember(reading: Reading, cluster: Cluster, promise: Reservation | None) -> tuple[Verb, ...]:
-    """Write a promise where a new leader finds it: on the group object, else the owner, else the first pod."""
+    """Write a promise where a new leader finds it: on group object, else owner, else first pod."""
     anchor = reading.terms.anchor or next(iter(_first_pod(reading, cluster)), None)
     resource = RESOURCES.get((anchor.group, anchor.kind), PODS) if anchor is not None else None
     if anchor is None or resource is None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from muster.dialects.checks import contradictions
 from muster.dialects.cluster import Cluster, Key, Ref, meta_of
 from muster.dialects.limits import longest_run, priority_of
-from muster.dialects.reading import HOLDING, Counts, Member, Reading, Stage
+from muster.dialects.reading import HOLDING, Counts, Member, Reading, Stage, State
 from muster.dialects.roles import Part, parts_of, quorum, state_of
 from muster.dialects.sizes import model_roles
 from muster.dialects.terms import Hold, Problem, Terms
@@ -36,10 +36,10 @@ class Draft:
     shares: list[int]
     problems: list[Problem]
 
-    def total(self, *states: str) -> int:
+    def total(self, *states: State) -> int:
         """Members of all parts in any of these states."""
         wanted = frozenset(states)
-        return sum(part.count(wanted) for part in self.parts)  # type: ignore[arg-type]
+        return sum(part.count(wanted) for part in self.parts)
 
     @property
     def held(self) -> int:
@@ -105,8 +105,18 @@ def _draft(
         problems.append(Problem("spec", f"{error}; correct the pods of {terms.name}", fatal=True))
         parts = []
     draft = Draft(terms, wished, parts, [], problems)
-    draft.shares = quorum(parts, _minimum(draft), terms.role_minimum)
+    draft.shares = _shares(draft)
     return draft
+
+
+def _shares(draft: Draft) -> list[int]:
+    """Per role; what a gang on nodes lacks beyond the members that exist, its largest role lacks."""
+    parts, minimum = draft.parts, _minimum(draft)
+    shares = quorum(parts, minimum, draft.terms.role_minimum)
+    lacking = minimum - sum(shares)
+    if parts and draft.held and lacking > 0:
+        shares[max(range(len(parts)), key=lambda number: (parts[number].size, -number))] += lacking
+    return shares
 
 
 def _minimum(draft: Draft) -> int:

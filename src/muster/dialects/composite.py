@@ -95,7 +95,7 @@ def _started_together(
     leaves = sum(1 for _ in _leaves(key.namespace, name, cluster, 0))
     children = list(_children(key.namespace, name, cluster))
     needed = _min_groups(top)
-    flat = leaves == len(children)
+    flat = all(kind == "PodGroup" for kind, _ in children)
     return Tree(
         top=f"{key.dialect}:{key.namespace}/{name}",
         size=leaves,

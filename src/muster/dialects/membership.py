@@ -1,8 +1,8 @@
 """Which gang a pod is in, and which gangs an owner makes.
 
-A name written on the pod wins; else the highest owner that makes its pods a gang; else the pod is a gang of one.
-The answer for a pod can change when its owner or a group object changes: whoever keeps an index asks again for
-the pods of that owner.
+A name written on the pod wins; else the highest owner that makes its pods a gang; else the pod is a gang of
+one. The answer for a pod can change when its owner or a group object changes: whoever keeps an index asks
+again for the pods of that owner.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from muster.dialects.cluster import Cluster, Key, Ref, lineage, meta_of
 from muster.dialects.leaderworkerset import KIND as LEADER_WORKER_SET
 from muster.dialects.leaderworkerset import NAME as SET_NAME
 from muster.dialects.leaderworkerset import group_of, groups
-from muster.dialects.ownership import OwnerKind, said_gang
+from muster.dialects.ownership import OwnerKind
 from muster.dialects.table import OWNER_BY_KIND, SPELLINGS
 from muster.objects.decode import Decoded
 from muster.objects.pods import Pod
@@ -25,14 +25,11 @@ def key_of(pod: Pod, cluster: Cluster) -> Key:
     namespace = pod.metadata.namespace
     for name, gang in claims(pod):
         return Key(name, namespace, gang)
-    group = group_of(pod)
-    if group is not None and said_gang(pod.metadata.annotations) is not False:
-        return Key(LEADER_WORKER_SET.name, namespace, group)
     owner = gathering_owner(pod, cluster)
     if owner is None:
         return Key(POD, namespace, pod.metadata.name)
     kind, ref, _ = owner
-    return Key(kind.name, namespace, ref.name)
+    return Key(kind.name, namespace, group_of(pod) or ref.name)
 
 
 def claims(pod: Pod) -> Iterator[tuple[str, str]]:
@@ -44,7 +41,7 @@ def claims(pod: Pod) -> Iterator[tuple[str, str]]:
 
 
 def gathering_owner(pod: Pod, cluster: Cluster) -> tuple[OwnerKind, Ref, Decoded | None] | None:
-    """The highest owner, if it makes its pods a gang. One that is not known yet does, until it says otherwise."""
+    """The highest owner, if it makes its pods a gang. One not known yet does, until it says otherwise."""
     found = top_owner(pod, cluster)
     if found is None:
         return None
@@ -76,6 +73,8 @@ def keys_of(ref: Ref, cluster: Cluster) -> tuple[Key, ...]:
     kind, item = OWNER_BY_KIND.get((ref.group, ref.kind)), cluster.deref(ref)
     if kind is None or item is None:
         return ()
+    if kind is not LEADER_WORKER_SET and SET_NAME in meta_of(item).labels:
+        return ()  # its worker sets are controlled by the leader pods, which no view of owners holds
     if any((above.group, above.kind) in OWNER_BY_KIND for above, _ in lineage(meta_of(item), cluster)):
         return ()
     says = kind.read(_any(item), cluster)

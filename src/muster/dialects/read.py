@@ -22,7 +22,7 @@ _REPLICAS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
 
 
 def read(key: Key, cluster: Cluster) -> Reading:
-    """The gang of that key as the view has it. Reading changes nothing, and the order of pods does not matter."""
+    """The gang of that key as the view has it, whatever the order of its pods."""
     pods = sorted(cluster.pods.get(key, ()), key=lambda pod: (pod.metadata.name, pod.metadata.uid))
     owners = owners_of(key, pods, cluster)
     if key.dialect in SPELLING_BY_NAME:
@@ -126,10 +126,8 @@ def _two_names(key: Key, pods: Sequence[Pod]) -> Iterator[Problem]:
     for pod in pods:
         for dialect, name in claims(pod):
             if name != key.name:
-                message = (
-                    f"pod {pod.metadata.name} names gang {key.name} for {key.dialect} and {name} for {dialect}; "
-                    "remove one"
-                )
+                names = f"{key.name} ({key.dialect}) and {name} ({dialect})"
+                message = f"pod {pod.metadata.name} names two gangs, {names}; remove one"
                 yield Problem("metadata", message, fatal=True)
                 return
 

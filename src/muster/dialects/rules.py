@@ -1,4 +1,4 @@
-"""A pod's scheduling fields into `model.Rules`: selectors compiled, namespaces named, volumes tied to nodes.
+"""A pod's scheduling fields into `model.Rules`: selectors compiled, namespaces named, volumes resolved.
 
 The brain knows labels of nodes and of pods, not namespaces or claims, so what needs other objects is
 resolved here. Anything Kubernetes would refuse raises SelectorError or ObjectError; the caller turns it

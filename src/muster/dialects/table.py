@@ -1,4 +1,4 @@
-"""The one table of everything understood: spellings by precedence, owners by kind, and what to watch for them."""
+"""The one table: spellings by precedence, owners by kind, and what to watch for them."""
 
 from muster.dialects import (
     armada,
