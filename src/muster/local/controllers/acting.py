@@ -129,7 +129,9 @@ class Actor:
 
 
 def _lingers(resource: str, obj: Object) -> bool:
-    """A pod without finalizers waits for its node while its grace period lasts."""
+    """A pod waits for its node while its grace period lasts, and a namespace for finalizers of its own."""
+    if resource == "namespaces":
+        return bool(f.spec(obj).get("finalizers"))
     return resource == "pods" and (f.meta(obj).get("deletionGracePeriodSeconds") or 0) > 0
 
 

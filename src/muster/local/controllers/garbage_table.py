@@ -65,7 +65,7 @@ def keys(resource: str, obj: Object, mirror: Mirror) -> Iterable[Key]:
 
 
 def collector(access: Access) -> Callable[[Key, Mirror, float], list[Action]]:
-    def sync(key: Key, mirror: Mirror, _: float) -> list[Action]:
+    def sync(key: Key, mirror: Mirror, _now: float) -> list[Action]:
         resource, _, namespace = key[0].partition("|")
         obj = mirror.get(resource, namespace, key[1])
         if obj is None:
@@ -115,9 +115,8 @@ def _get(access: Access, resource: str, namespace: str | None, name: str) -> Obj
 
 def _resource(mirror: Mirror, ref: Object) -> str | None:
     group = ref["apiVersion"].rpartition("/")[0]
-    built_in = BUILT_IN.get((group, ref["kind"]))
-    if built_in:
-        return built_in
+    if (group, ref["kind"]) in BUILT_IN:
+        return BUILT_IN[group, ref["kind"]]
     for definition in mirror.every(_CUSTOM):
         spec = f.spec(definition)
         if (spec["group"], spec["names"]["kind"]) == (group, ref["kind"]):
