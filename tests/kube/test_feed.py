@@ -41,12 +41,10 @@ async def fed(client: Client, **options: Any) -> AsyncIterator[Feed[Pod]]:
 def equal(stub: Stub, feed: Feed[Pod]) -> bool:
     """Whether the cache is what the server holds."""
     ours = {
-        PODS.path(*key): (each.metadata.uid, each.metadata.resource_version)
-        for key, each in feed.cache.objects.items()
+        PODS.path(*key): (each.metadata.uid, each.metadata.resource_version) for key, each in feed.cache.objects.items()
     }
     theirs = {
-        where: (tree["metadata"]["uid"], tree["metadata"]["resourceVersion"])
-        for where, tree in stub.objects.items()
+        where: (tree["metadata"]["uid"], tree["metadata"]["resourceVersion"]) for where, tree in stub.objects.items()
     }
     return feed.cache.synced.is_set() and ours == theirs
 
@@ -87,9 +85,7 @@ def test_a_server_too_old_to_refuse_watch_lists_is_listed() -> None:
 
             response = web.StreamResponse()
             await response.prepare(request)
-            await response.write(
-                b'{"type":"ADDED","object":{"metadata":{"name":"a","namespace":"default"}}}\n'
-            )
+            await response.write(b'{"type":"ADDED","object":{"metadata":{"name":"a","namespace":"default"}}}\n')
             await asyncio.sleep(3600)
             return response
 
@@ -202,9 +198,7 @@ def test_a_version_from_a_lost_future_is_given_up_after_some_tries() -> None:
     run(scenario)
 
 
-@pytest.mark.parametrize(
-    "fault", [refuse(403, "Forbidden", "pods is forbidden"), refuse(401), refuse(500), cut]
-)
+@pytest.mark.parametrize("fault", [refuse(403, "Forbidden", "pods is forbidden"), refuse(401), refuse(500), cut])
 @both
 def test_trouble_is_shown_and_waited_out(fault: Any, watch_list: bool) -> None:
     async def scenario(stub: Stub, client: Client) -> None:
@@ -358,9 +352,7 @@ def in_order(stub: Stub) -> Callable[[Change[Pod]], None]:
 
 
 @settings(max_examples=100, deadline=None)
-@given(
-    DEEDS, st.booleans(), st.sampled_from([cut, cut_in_body, refuse(410, "Gone"), refuse(429), refuse(500)])
-)
+@given(DEEDS, st.booleans(), st.sampled_from([cut, cut_in_body, refuse(410, "Gone"), refuse(429), refuse(500)]))
 def test_whatever_happens_the_cache_ends_equal_and_all_is_told_in_order(
     deeds: list[tuple[str, str, float | None]], watch_list: bool, fault: Callable[[Any], Awaitable[Any]]
 ) -> None:
