@@ -91,10 +91,8 @@ def test_a_node_that_comes_later_lets_a_hopeless_gang_start(tmp_path: Path) -> N
         cluster.apply(indexed("train", 6))
         await cluster.until(lambda: bool(cluster.messages()), "it says why it waits")
         node = cluster.whole.api.access.get("nodes", None, "node-0")
-        cluster.whole.api.access.patch(
-            "nodes", None, "node-0", {"status": {"allocatable": {**node["status"]["allocatable"], "nvidia.com/gpu": "8"}}},
-            subresource="status",
-        )  # fmt: skip
+        larger = {"status": {"allocatable": {**node["status"]["allocatable"], "nvidia.com/gpu": "8"}}}
+        cluster.whole.api.access.patch("nodes", None, "node-0", larger, subresource="status")
         await cluster.until(lambda: cluster.running() == 6, "it runs")
 
     on(1, 4, tmp_path, test)
