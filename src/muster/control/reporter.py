@@ -25,6 +25,7 @@ log = logging.getLogger("muster.control")
 PAUSE = 0.1
 """Seconds between two rounds of writing: what changes meanwhile is written once."""
 AT_ONCE = 16
+TOLD = 8
 UNSCHEDULABLE = "Unschedulable"
 
 
@@ -90,12 +91,11 @@ class Reporter:
         async with gate:
             for verb in self.view.report(reading, words):
                 await self._send(verb)
-            if words.message and reading.stage == "waiting":
-                for member in reading.members:
-                    if member.state == "waiting":
-                        await self._mark(reading, member, words)
-        if words.message and self.said.get(key) != words:
-            self._tell(reading, words)
+        if words.message and reading.stage == "waiting":
+            waiting = [each for each in reading.members if each.state == "waiting"]
+            await asyncio.gather(*(self._mark(reading, member, words, gate) for member in waiting))
+            if self.said.get(key) != words:
+                self._tell(reading, waiting, words)
         self.said[key] = words
 
     def _words(self, reading: Reading) -> Words:
@@ -108,7 +108,7 @@ class Reporter:
         reason, _ = self.view.reason(reading.key)
         return Words(UNSCHEDULABLE, reason) if reason else Words()
 
-    async def _mark(self, reading: Reading, member: Member, words: Words) -> None:
+    async def _mark(self, reading: Reading, member: Member, words: Words, gate: asyncio.Semaphore) -> None:
         """PodScheduled=False with the gang's reason: what autoscalers and people read."""
         pod = self.view.pod(member.uid)
         if pod is None or pod.spec.node_name or _says(pod, words.message):
@@ -122,11 +122,14 @@ class Reporter:
         }
         body: dict[str, Any] = {"metadata": {"uid": member.uid}, "status": {"conditions": [condition]}}
         path = PODS.path(reading.terms.namespace, member.name, "status")
-        await self._try(self.client.patch(path, body, PatchForm.STRATEGIC, field_manager=MANAGER), member.name)
-        subject = Subject("v1", "Pod", reading.terms.namespace, member.name, member.uid)
-        self.events.tell(Note(subject, "FailedScheduling", "Scheduling", words.message, warning=True))
+        async with gate:
+            await self._try(self.client.patch(path, body, PatchForm.STRATEGIC, field_manager=MANAGER), member.name)
 
-    def _tell(self, reading: Reading, words: Words) -> None:
+    def _tell(self, reading: Reading, waiting: list[Member], words: Words) -> None:
+        """An event on the gang's object and on the first few members: the conditions of the others say the same."""
+        for member in waiting[:TOLD]:
+            pod = Subject("v1", "Pod", reading.terms.namespace, member.name, member.uid)
+            self.events.tell(Note(pod, "FailedScheduling", "Scheduling", words.message, warning=True))
         anchor = reading.terms.anchor
         if anchor is None or anchor.kind == "Pod":
             return

@@ -32,6 +32,9 @@ log = logging.getLogger("muster.control")
 GATHER = 0.005
 """Seconds to let a burst of events arrive before planning: a controller makes the pods of a gang one by one."""
 
+TELL_AFTER = 0.5
+"""Seconds of quiet after which gangs that wait are told again why: the reason may be another since the last plan."""
+
 
 @dataclass(slots=True)
 class Scheduler:
@@ -87,13 +90,22 @@ class Scheduler:
             await asyncio.sleep(GATHER)
 
     async def _wait(self) -> None:
+        """For news, or a moment at which time alone changes the plan; meanwhile tell what the last plan changed."""
+        if not await self._news_within(TELL_AFTER):
+            self.reporter.look_at(self.facts.waiting)
+            await self._news_within(None)
+        self.news.clear()
+
+    async def _news_within(self, seconds: float | None) -> bool:
         wake = self.state.wake_at(self.clock())
+        until_wake = None if wake is None else max(wake - self.clock(), 0.0)
+        waits = [each for each in (seconds, until_wake) if each is not None]
         try:
-            async with asyncio.timeout(None if wake is None else max(wake - self.clock(), 0.0)):
+            async with asyncio.timeout(min(waits, default=None)):
                 await self.news.wait()
         except TimeoutError:
-            pass
-        self.news.clear()
+            return seconds is None or (until_wake is not None and until_wake <= seconds)
+        return True
 
     def resync(self) -> None:
         """Look at everything again, as a new leader does."""

@@ -30,7 +30,7 @@ from muster.kube.transport import Transport
 from muster.model.topology import Topology
 from muster.objects.nodes import Node
 from muster.objects.pods import Pod
-from muster.plan.explain import why
+from muster.plan.explain import Waiting, explain
 from muster.plan.policy import Policy
 
 log = logging.getLogger("muster.control")
@@ -158,17 +158,19 @@ class Windows(View):
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
+        self.explained: tuple[int, dict[str, Waiting]] = (-1, {})
 
     def reading(self, key: Key) -> Reading | None:
         return self.scheduler.readings.get(key)
 
     def reason(self, key: Key) -> tuple[str, float | None]:
         scheduler = self.scheduler
+        if self.explained[0] != scheduler.cycles:
+            found = {waiting.uid: waiting for waiting in explain(scheduler.state, scheduler.clock())}
+            self.explained = (scheduler.cycles, found)
         gang = scheduler.facts.waiting.get(key)
-        entry = scheduler.state.queue.entries.get(gang.group or gang.uid) if gang is not None else None
-        if entry is None:
-            return "", None
-        return why(scheduler.state, entry, scheduler.clock()), entry.promised
+        waiting = self.explained[1].get(gang.uid) if gang is not None else None
+        return ("", None) if waiting is None else (waiting.reason, waiting.expected)
 
     def report(self, reading: Reading, words: Words) -> tuple[Verb, ...]:
         return acts.report(reading, self.scheduler.world.view(), words, self.scheduler.clock())

@@ -74,8 +74,9 @@ def stamped(resource: Resource, obj: Object) -> Object:
 
 def as_events_v1(obj: Object) -> Object:
     """An event in the words of events.k8s.io."""
-    new = {k: v for k, v in obj.items() if k not in ("involvedObject", "message", "source")}
+    new = {k: v for k, v in obj.items() if k not in ("involvedObject", "message", "source", "reportingComponent")}
     new["regarding"], new["note"] = obj.get("involvedObject"), obj.get("message", "")
+    new["reportingController"] = obj.get("reportingComponent", "")
     return new
 
 

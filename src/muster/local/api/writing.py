@@ -90,9 +90,24 @@ def create(cluster: Cluster, asked: Asked) -> Answer:
     return _answer(cluster, asked, created, 201, wanted)
 
 
+_DEPRECATED = {
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_ONLY_IN_EVENTS_V1 = {"regarding", "note", "deprecatedSource", "reportingController", *_DEPRECATED}
+
+
 def as_core_event(obj: Object) -> Object:
     """An event of events.k8s.io in the words of the core group, in which events are stored."""
-    return obj
+    core = {name: value for name, value in obj.items() if name not in _ONLY_IN_EVENTS_V1}
+    core["involvedObject"], core["message"] = obj.get("regarding") or {}, obj.get("note", "")
+    core["source"] = obj.get("deprecatedSource") or {}
+    for old, new in _DEPRECATED.items():
+        if obj.get(old) is not None:
+            core[new] = obj[old]
+    core["reportingComponent"] = obj.get("reportingController", "")
+    return core
 
 
 def update(cluster: Cluster, asked: Asked) -> Answer:
