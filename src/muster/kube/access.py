@@ -108,9 +108,7 @@ class Trust:
         try:
             context = ssl.create_default_context(cadata=self.authority.decode() or None)
         except (ssl.SSLError, ValueError) as error:
-            raise ConfigError(
-                f"certificate-authority: no certificates in it ({error}); must be PEM"
-            ) from error
+            raise ConfigError(f"certificate-authority: no certificates in it ({error}); must be PEM") from error
         context.set_alpn_protocols(["http/1.1"])
         if self.insecure:
             context.check_hostname = False

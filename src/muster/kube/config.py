@@ -42,9 +42,7 @@ def _access(context: Section, cluster: Section, user: Section) -> Access:
     if proxy and urlsplit(proxy).scheme not in {"http", "https"}:
         raise ConfigError(f"{cluster.where}: proxy-url {proxy}: must begin with http:// or https://")
     credentials = _credentials(user, cluster, server, trust)
-    return Access(
-        server, credentials, trust, context.text("namespace") or "default", _impersonation(user), proxy
-    )
+    return Access(server, credentials, trust, context.text("namespace") or "default", _impersonation(user), proxy)
 
 
 def _server(cluster: Section) -> str:
@@ -103,9 +101,7 @@ def _plugin(plugin: Section, cluster: Section, server: str, trust: Trust) -> Exe
     if version not in {GROUP + "v1", GROUP + "v1beta1"}:
         raise ConfigError(f"{plugin.where}: apiVersion '{version}' must be {GROUP}v1 or v1beta1")
     if plugin.text("interactiveMode") == "Always":
-        raise ConfigError(
-            f"{plugin.where}: interactiveMode Always needs a terminal, which a scheduler has not"
-        )
+        raise ConfigError(f"{plugin.where}: interactiveMode Always needs a terminal, which a scheduler has not")
     arguments = plugin.values.get("args") or []
     if not isinstance(arguments, list) or not all(isinstance(each, str) for each in arguments):
         raise ConfigError(f"{plugin.where}: args must be a list of strings")

@@ -53,7 +53,7 @@ class ExecPlugin:
         async with self._lock:
             if self._grant is None or time.time() >= self._until:
                 await self._renew()
-            assert self._grant is not None  # noqa: S101 - renewing sets it or raises
+            assert self._grant is not None
             return self._grant
 
     def reject(self, grant: Grant) -> bool:
@@ -114,9 +114,7 @@ class ExecPlugin:
                 process.kill()
                 await process.wait()
         if process.returncode:
-            raise self._wrong(
-                f"failed with {process.returncode}: {err.decode(errors='replace')[-500:].strip()}"
-            )
+            raise self._wrong(f"failed with {process.returncode}: {err.decode(errors='replace')[-500:].strip()}")
         return out
 
     def _asked(self) -> str:
@@ -130,9 +128,7 @@ class ExecPlugin:
         return ConfigError(f"credential plugin '{self.command}' {words}")
 
 
-def cluster_info(
-    server: str, authority: bytes, insecure: bool, server_name: str, config: object
-) -> dict[str, Any]:
+def cluster_info(server: str, authority: bytes, insecure: bool, server_name: str, config: object) -> dict[str, Any]:
     """What a plugin that asks for it is told about the cluster."""
     info: dict[str, Any] = {"server": server}
     if authority:

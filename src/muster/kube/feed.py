@@ -140,9 +140,7 @@ class Feed(Generic[T]):
             await self._read(0)  # the pages took longer than their version lives: all of it at once
 
     async def _read(self, limit: int) -> None:
-        page = await self.client.list(
-            self.path, self.kind, labels=self.labels, fields=self.fields, limit=limit
-        )
+        page = await self.client.list(self.path, self.kind, labels=self.labels, fields=self.fields, limit=limit)
         self._replace(page.items, page.broken, page.version)
 
     def _replace(self, objects: Iterable[T], broken: dict[Key, str], version: str) -> None:

@@ -32,6 +32,4 @@ def load(mounted: Path = MOUNTED) -> Access:
             "set automountServiceAccountToken, or give --kubeconfig"
         ) from error
     shown = f"[{host}]" if ":" in host else host
-    return Access(
-        f"https://{shown}:{port}", TokenFile(mounted / "token"), Trust(authority), namespace or "default"
-    )
+    return Access(f"https://{shown}:{port}", TokenFile(mounted / "token"), Trust(authority), namespace or "default")

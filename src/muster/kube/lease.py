@@ -120,9 +120,7 @@ class Lease:
     def _heard_nothing(self, error: KubeError) -> None:
         self._failures += 1
         self.trouble = f"lease {self.namespace}/{self.name}: {error}"
-        self.election.unknown(
-            self._now, self.backoff.pause(self._failures, getattr(error, "retry_after", None))
-        )
+        self.election.unknown(self._now, self.backoff.pause(self._failures, getattr(error, "retry_after", None)))
 
     async def _read(self) -> Reply:
         return await self.client.get(self._path)

@@ -94,9 +94,7 @@ class Transport:
                 return _Raw(response.status, await response.read(), response.headers.get("Retry-After", ""))
 
     @asynccontextmanager
-    async def stream(
-        self, path: str, quiet: float, timeout: float = 10.0
-    ) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(self, path: str, quiet: float, timeout: float = 10.0) -> AsyncIterator[AsyncIterator[bytes]]:
         """The chunks of an answer without end; it counts as cut when nothing comes for `quiet` seconds."""
         what = f"GET {path.partition('?')[0]}"
         response = await self._open(what, path, quiet, timeout)
@@ -110,9 +108,7 @@ class Transport:
         limits = aiohttp.ClientTimeout(None, connect=timeout, sock_read=quiet)
         with _told_apart(what):
             async with asyncio.timeout(timeout):
-                response = await session.get(
-                    self._url(path), headers=self._headers, timeout=limits, **self._options()
-                )
+                response = await session.get(self._url(path), headers=self._headers, timeout=limits, **self._options())
                 if response.status < 400:
                     return response
                 body = await response.read()

@@ -115,9 +115,7 @@ class Asked:
         return f"{self.path}?{urlencode({name: each for name, each in query.items() if each})}"
 
 
-async def watch(
-    transport: Transport, asked: Asked, quiet: float = QUIET
-) -> AsyncGenerator[list[bytes], None]:
+async def watch(transport: Transport, asked: Asked, quiet: float = QUIET) -> AsyncGenerator[list[bytes], None]:
     """Its lines, in batches as they arrive, for `told` to decode; an empty one first says that it is open."""
     async with transport.stream(asked.url, quiet) as chunks:
         yield []
