@@ -30,9 +30,7 @@ class Authority:
         self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test authority")])
         made = self._build(self.name, self.key).add_extension(x509.BasicConstraints(True, None), True)
         made = made.add_extension(x509.SubjectKeyIdentifier.from_public_key(self.key.public_key()), False)
-        usage = dict.fromkeys(
-            ["content_commitment", "key_encipherment", "data_encipherment", "key_agreement"], False
-        )
+        usage = dict.fromkeys(["content_commitment", "key_encipherment", "data_encipherment", "key_agreement"], False)
         made = made.add_extension(
             x509.KeyUsage(
                 digital_signature=True,

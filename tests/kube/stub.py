@@ -258,7 +258,8 @@ class Stub:
         at = int(version) if version else self.version
         if not version:
             lines = [{"type": "ADDED", "object": tree} for tree in self._state(path, at)]
-            mark = {"resourceVersion": str(at), "annotations": {"k8s.io/initial-events-end": "true"}}
+            mark: Object = {"resourceVersion": str(at), "creationTimestamp": None}  # as real servers write it
+            mark["annotations"] = {"k8s.io/initial-events-end": "true"}
             await self._write(response, [*lines, {"type": "BOOKMARK", "object": {"metadata": mark}}])
         elif at < self.oldest:
             await self._write(response, [{"type": "ERROR", "object": status(410, "Expired")}])
@@ -315,9 +316,7 @@ async def serving(stub: Stub, tls: ssl.SSLContext | None = None, port: int = 0) 
         await runner.cleanup()
 
 
-def client_of(
-    url: str, credentials: Credentials | None = None, trust: Trust | None = None, **options: Any
-) -> Client:
+def client_of(url: str, credentials: Credentials | None = None, trust: Trust | None = None, **options: Any) -> Client:
     """A client that is quick to try again."""
     access = Access(url, credentials or Fixed(Grant()), trust or Trust())
     return Client(Transport(access, limit=options.pop("limit", 64)), backoff=QUICK, **options)

@@ -105,9 +105,7 @@ def test_paths_are_relative_to_their_file(tmp_path: Path) -> None:
     for name, data in (("ca", AUTHORITY.certificate), ("crt", pair.certificate), ("key", pair.key)):
         (tmp_path / name).write_bytes(data)
     cluster = {"server": "https://127.0.0.1:1", "certificate-authority": "ca"}
-    access = config.load(
-        write(tmp_path / "c", tree(cluster, {"client-certificate": "crt", "client-key": "key"}))
-    )
+    access = config.load(write(tmp_path / "c", tree(cluster, {"client-certificate": "crt", "client-key": "key"})))
     assert access.trust.authority == AUTHORITY.certificate
     assert grant_of(access).key == pair.key
     assert isinstance(access.credentials, Fixed)
@@ -139,9 +137,7 @@ def test_paths_are_relative_to_their_file(tmp_path: Path) -> None:
             "contradicts certificate-authority",
         ),
         (
-            lambda t: t["clusters"][0]["cluster"].update(
-                {"server": "https://x", "certificate-authority-data": "YQ=="}
-            ),
+            lambda t: t["clusters"][0]["cluster"].update({"server": "https://x", "certificate-authority-data": "YQ=="}),
             "cluster 'one'.* no certificates in it",
         ),
     ],
@@ -155,9 +151,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, change: Callable[[Any], Any], wo
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"), [("{", "not YAML"), ("- a", "must be a mapping"), ("", "no context")]
-)
+@pytest.mark.parametrize(("text", "words"), [("{", "not YAML"), ("- a", "must be a mapping"), ("", "no context")])
 def test_a_file_that_is_none(tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "c").write_text(text)
     with pytest.raises(ConfigError, match=words):
@@ -271,9 +265,7 @@ def test_a_server_nobody_vouches_for_is_not_talked_to(tmp_path: Path) -> None:
         other = encoded(Authority().certificate)
         with pytest.raises(UnsentError, match="certificate verify failed"):
             await reach(
-                config.load(
-                    write(tmp_path / "c", tree({"server": stub.url, "certificate-authority-data": other}, {}))
-                )
+                config.load(write(tmp_path / "c", tree({"server": stub.url, "certificate-authority-data": other}, {})))
             )
         assert not stub.asked
         skip = {"server": stub.url, "insecure-skip-tls-verify": True}

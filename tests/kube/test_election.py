@@ -201,9 +201,7 @@ class World:
             self.now, _, deed = heapq.heappop(self.queue)
             deed()
             running = [each for each in contenders if not each.stopped]
-            leading = [
-                each.election.identity for each in running if each.election.leads(each.clock(self.now))
-            ]
+            leading = [each.election.identity for each in running if each.election.leads(each.clock(self.now))]
             assert len(leading) <= 1, (self.now, leading)
             self.led.update(leading)
 

@@ -36,9 +36,7 @@ def plugin(tmp_path: Path, status: str, **options: Any) -> ExecPlugin:
     """A program that answers with a status, a Python expression that may use `count`."""
     script = tmp_path / "plugin.py"
     script.write_text(COUNTING + ANSWER.replace("STATUS", status))
-    return ExecPlugin(
-        sys.executable, (str(script),), {"COUNTER": str(tmp_path / "count")}, GROUP + "v1", **options
-    )
+    return ExecPlugin(sys.executable, (str(script),), {"COUNTER": str(tmp_path / "count")}, GROUP + "v1", **options)
 
 
 def runs(tmp_path: Path) -> int:
@@ -162,12 +160,9 @@ def test_a_failing_plugin_is_waited_out(tmp_path: Path) -> None:
 def test_a_new_certificate_makes_new_connections(tmp_path: Path) -> None:
     authority = Authority()
     pairs = [authority.sign("first"), authority.sign("second")]
-    (tmp_path / "pairs").write_text(
-        json.dumps([[pair.certificate.decode(), pair.key.decode()] for pair in pairs])
-    )
+    (tmp_path / "pairs").write_text(json.dumps([[pair.certificate.decode(), pair.key.decode()] for pair in pairs]))
     status = (
-        f'dict(zip(("clientCertificateData", "clientKeyData"), '
-        f'json.load(open("{tmp_path}/pairs"))[min(count, 2) - 1]))'
+        f'dict(zip(("clientCertificateData", "clientKeyData"), json.load(open("{tmp_path}/pairs"))[min(count, 2) - 1]))'
     )
 
     async def scenario() -> None:

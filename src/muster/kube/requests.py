@@ -99,9 +99,7 @@ class Client:
         """Read one object, or anything else."""
         return await self._call(Call("GET", path, timeout=self.timeout), repeatable=True)
 
-    async def list(
-        self, path: str, kind: type[T], *, labels: str = "", fields: str = "", limit: int = PAGE
-    ) -> Page[T]:
+    async def list(self, path: str, kind: type[T], *, labels: str = "", fields: str = "", limit: int = PAGE) -> Page[T]:
         """Read all objects, of one version, page by page; the pages joined."""
         items: list[T] = []
         broken: dict[tuple[str, str], str] = {}
@@ -124,9 +122,7 @@ class Client:
                 "limit": limit or "",
                 "continue": token,
             }
-            reply = await self.get(
-                f"{path}?{urlencode({name: each for name, each in query.items() if each})}"
-            )
+            reply = await self.get(f"{path}?{urlencode({name: each for name, each in query.items() if each})}")
             page = _page(reply.body, kind)
             yield page
             token = page.token
@@ -172,9 +168,7 @@ class Client:
         call = Call("DELETE", path, _json(options), timeout=self.timeout)
         return await self._call(call, repeatable=bool(uid))
 
-    async def bind(
-        self, namespace: str, name: str, uid: str, node: str, *, valid_until: float = math.inf
-    ) -> Result:
+    async def bind(self, namespace: str, name: str, uid: str, node: str, *, valid_until: float = math.inf) -> Result:
         """Give the pod of this UID its node, if that can be sent in time.
 
         The server is told the time-out too, so that it does not carry out later what was given up here.
