@@ -41,10 +41,18 @@ class Part:
     most: int = 0  # what the owner can be resized to
     labels: Mapping[str, str] = field(default_factory=dict)
 
+    tally: dict[State, int] = field(default_factory=dict)
+
+    def add(self, pod: Pod) -> None:
+        """One more pod of this shape."""
+        state = state_of(pod)
+        self.pods.append(pod)
+        self.tally[state] = self.tally.get(state, 0) + 1
+
     def count(self, states: AbstractSet[State]) -> int:
         """Members in any of these states."""
         gone = self.gone if "succeeded" in states else 0
-        return sum(state_of(pod) in states for pod in self.pods) + gone
+        return sum(self.tally.get(state, 0) for state in states) + gone
 
     @property
     def size(self) -> int:
@@ -77,7 +85,7 @@ def parts_of(
             continue  # what replaces it is a pod of its own
         number, shape = shapes.of(pod)
         part = parts.setdefault((role_of(pod), number), Part(role_of(pod), shape))
-        part.pods.append(pod)
+        part.add(pod)
     found = list(parts.values())
     for each in expected:
         _add_expected(found, each, shapes)
@@ -145,8 +153,23 @@ def _written(pod: Pod, spread_by_default: bool) -> tuple[object, ...]:
         (spec.topology_spread_constraints, spec.host_network, claims, pod.metadata.name if claims else ""),
         [(each.allocated_resources, each.resources) for each in pod.status.container_statuses],
         (pod.status.resources, pod.status.allocated_resources),
-        labels if spread_by_default or spec.affinity or spec.topology_spread_constraints else None,
+        labels if spread_by_default or _uses_own_labels(pod) else None,
         [labels.get(key) for key in ("alibabacloud.com/compute-class", "alibabacloud.com/gpu-model-series")],
+    )
+
+
+def _uses_own_labels(pod: Pod) -> bool:
+    """Whether a rule takes values from the pod's own labels, which then tell it from its siblings."""
+    affinity, spread = pod.spec.affinity, pod.spec.topology_spread_constraints
+    terms = []
+    if affinity is not None:
+        for each in (affinity.pod_affinity, affinity.pod_anti_affinity):
+            if each is not None:
+                terms += each.required_during_scheduling_ignored_during_execution
+                preferred = each.preferred_during_scheduling_ignored_during_execution
+                terms += [weighted.pod_affinity_term for weighted in preferred]
+    return any(term.match_label_keys or term.mismatch_label_keys for term in terms) or any(
+        constraint.match_label_keys for constraint in spread
     )
 
 
@@ -170,16 +193,18 @@ def quorum(parts: Sequence[Part], minimum: int, role_minimum: Mapping[str, int])
 
     Then the oldest that wait, then those still to come. `role_minimum` sets the share of the roles it names.
     """
+    sizes = [part.size for part in parts]
     shares = [0] * len(parts)
     left = max(minimum, 0)
     for number, part in enumerate(parts):
         if part.name in role_minimum:
-            shares[number] = min(role_minimum[part.name], part.size)
+            shares[number] = min(role_minimum[part.name], sizes[number])
             left -= shares[number]
+    free = [part.name not in role_minimum for part in parts]
     for number in _preferred(parts):
         if left <= 0:
             break
-        if parts[number].name not in role_minimum and shares[number] < parts[number].size:
+        if free[number] and shares[number] < sizes[number]:
             shares[number] += 1
             left -= 1
     return shares
