@@ -16,6 +16,7 @@ from muster.dialects.rules import rules_of
 from muster.dialects.terms import Expected
 from muster.model.resources import Resources
 from muster.model.rules import Rules
+from muster.objects.owners import controller_of
 from muster.objects.pods import Pod
 from muster.objects.requests import pod_footprint
 
@@ -88,7 +89,7 @@ def parts_of(
         part.add(pod)
     found = list(parts.values())
     for each in expected:
-        _add_expected(found, each, shapes)
+        _add_expected(found, each, shapes, alone=sum(other.role == each.role for other in expected) == 1)
     order = {each.role: number for number, each in reversed(list(enumerate(expected)))}
     found.sort(key=lambda part: (order.get(part.name, len(order)), part.name))
     for part in found:
@@ -97,22 +98,32 @@ def parts_of(
     return found
 
 
-def _add_expected(parts: list[Part], expected: Expected, shapes: "_Shapes") -> None:
+def _add_expected(parts: list[Part], expected: Expected, shapes: "_Shapes", alone: bool) -> None:
+    """What an owner will still make joins its living members; `alone`: no other owner has this role."""
     same = [part for part in parts if part.name == expected.role]
-    seen = sum(part.count(COUNTED) for part in same)
-    finished = sum(part.count({"succeeded"}) for part in same)
+    own = [part for part in same if alone or any(_made_by(pod, expected) for pod in part.pods)]
+    template = None
+    if not own:
+        template = shapes.of(expected.template)[1]
+        own = [part for part in same if part.shape == template and not part.pods]
+    if not own and template is not None:
+        own = [Part(expected.role, template, labels=expected.template.metadata.labels)]
+        parts += own
+    pods = [pod for part in own for pod in part.pods if alone or _made_by(pod, expected)]
+    seen = sum(state_of(pod) in COUNTED for pod in pods)
+    finished = sum(state_of(pod) == "succeeded" for pod in pods)
     gone = max(expected.done - finished, 0)
-    absent = max(expected.count - expected.lost - seen - gone, 0)
-    if not same:
-        part = Part(expected.role, shapes.of(expected.template)[1], labels=expected.template.metadata.labels)
-        parts.append(part)
-        same = [part]
-    largest = max(same, key=lambda part: part.size)
-    largest.absent += absent
+    largest = max(own, key=lambda part: part.size)
+    largest.absent += max(expected.count - expected.lost - seen - gone, 0)
     largest.gone += gone
-    largest.most = max(expected.most - expected.lost, largest.most)
-    for part in same:
+    largest.most += max(expected.most - expected.lost, 0)
+    for part in own:
         part.later = expected.later
+
+
+def _made_by(pod: Pod, expected: Expected) -> bool:
+    owner = controller_of(pod.metadata)
+    return owner is not None and expected.owner is not None and owner.name == expected.owner.name
 
 
 class _Shapes:
