@@ -4,13 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test lint bench clean
+.PHONY: run test test-golden lint bench clean
 
 run: $(STAMP)
 	$(BIN)/muster demo
 
 test: lint
 	$(BIN)/python -m pytest -n 2
+
+# Every comparison with published results, the long ones too. Needs the traces: see tests/sim/traces.py.
+test-golden: $(STAMP)
+	$(BIN)/python -m pytest -n 2 -m 'slow or not slow' tests/sim/test_golden.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -19,7 +23,7 @@ lint: $(STAMP)
 	$(BIN)/lint-imports
 
 bench: $(STAMP)
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench $(ONLY)
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

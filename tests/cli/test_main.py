@@ -16,9 +16,7 @@ from muster.errors import UserError
 from tests.cli import fake
 
 FAKE = Verb("fake", "tests.cli.fake", fake.HELP)
-SCRIPT = (
-    "import sys; from muster.cli import main; from tests.cli.test_main import FAKE; main.VERBS = (FAKE,); "
-)
+SCRIPT = "import sys; from muster.cli import main; from tests.cli.test_main import FAKE; main.VERBS = (FAKE,); "
 Lines = Sequence[str]
 
 

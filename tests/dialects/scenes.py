@@ -16,9 +16,7 @@ from muster.objects.pods import Pod
 
 Tree = dict[str, Any]
 
-TYPES: dict[tuple[str, str], type[Decoded]] = {
-    (each.resource.group, each.resource.kind): each.type for each in KINDS
-}
+TYPES: dict[tuple[str, str], type[Decoded]] = {(each.resource.group, each.resource.kind): each.type for each in KINDS}
 START = 1_800_000_000
 CREATED = "2027-01-15T08:00:%02dZ"
 

@@ -73,9 +73,7 @@ def test_members_of_no_owner_are_evicted_beside_owners_that_are_stopped() -> Non
 def test_a_minimum_no_owner_can_reach_is_told_with_the_fix() -> None:
     world = jobs(5, "ps")
     world.pod("ps-0", {SIGS: "g"}, owner=("batch/v1", "Job", "ps"))
-    assert world.gang().reason == (
-        "1 of 5 members of g exist; ps makes only 2: lower the minimum or raise its size"
-    )
+    assert world.gang().reason == ("1 of 5 members of g exist; ps makes only 2: lower the minimum or raise its size")
 
 
 def test_surplus_members_are_evicted_last_rank_first() -> None:
@@ -111,10 +109,7 @@ def test_a_gang_without_object_is_reported_by_its_pods_alone_and_remembered_on_t
 def test_conditions_keep_the_time_of_their_last_turn_and_their_neighbours() -> None:
     old = Condition(type="A", status="False", reason="r", message="m", last_transition_time="then")
     other = Condition(type="B", status="True")
-    assert (
-        with_condition([old, other], Condition(type="A", status="False", reason="r", message="m"), START)
-        is None
-    )
+    assert with_condition([old, other], Condition(type="A", status="False", reason="r", message="m"), START) is None
     found = with_condition([old, other], Condition(type="A", status="False", reason="r", message="n"), START)
     assert found is not None
     assert (found[0].last_transition_time, found[1]) == ("then", other)

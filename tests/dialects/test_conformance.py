@@ -34,9 +34,7 @@ def group(minimum: int, api: str = "x-k8s.io", **spec: Any) -> Scene:
     world = Scene()
     spec = {"minMember": minimum, **spec}
     meta = {"name": "g"}
-    world.put(
-        {"apiVersion": f"scheduling.{api}/v1alpha1", "kind": "PodGroup", "metadata": meta, "spec": spec}
-    )
+    world.put({"apiVersion": f"scheduling.{api}/v1alpha1", "kind": "PodGroup", "metadata": meta, "spec": spec})
     return world
 
 
@@ -123,9 +121,7 @@ SCENARIOS: dict[str, tuple[Callable[[], Scene], str]] = {
     ),
     "K-50 pods below the minimum": (lambda: annotated(W, min_available="2"), "hold WaitingForMembers"),
     "K-51 once satisfied, later members go as they come": (
-        lambda: changed(
-            plugin(3, R, W, W, api="sigs.k8s.io"), "PodGroup", "g", {"status": {"phase": "Running"}}
-        ),
+        lambda: changed(plugin(3, R, W, W, api="sigs.k8s.io"), "PodGroup", "g", {"status": {"phase": "Running"}}),
         "running 1/3",
     ),
     "K-52 only-waiting with one running": (
@@ -235,7 +231,5 @@ def test_a3_and_a4_members_that_share_a_claim_of_one_pod() -> None:
         volume = [{"name": "v", "persistentVolumeClaim": {"claimName": "c0"}}]
         world.patch("Pod", f"p{number}", {"spec": {"volumes": volume}})
     assert outcome(world.gang()) == "refuse spec.volumes"
-    world.patch(
-        "Pod", "p1", {"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c1"}}]}}
-    )
+    world.patch("Pod", "p1", {"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c1"}}]}})
     assert outcome(world.gang()) == "start 2/2"

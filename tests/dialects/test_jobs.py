@@ -24,9 +24,7 @@ def indexed(world: Scene, *numbers: int, again: str = "") -> None:
     for number in numbers:
         text = str(number)
         key = "batch.kubernetes.io/job-completion-index"
-        world.pod(
-            f"train-{number}-x{again}", {key: text, "job-name": "train"}, owner=OWNER, requests={"cpu": "2"}
-        )
+        world.pod(f"train-{number}-x{again}", {key: text, "job-name": "train"}, owner=OWNER, requests={"cpu": "2"})
 
 
 @pytest.mark.parametrize(
@@ -143,9 +141,7 @@ def test_stop_and_resume_turn_a_running_job_round_and_plan_it_from_its_spec() ->
     reading = world.gang()
     assert (reading.stage, reading.hold, sizes(reading)) == ("stopped", None, {"member": (4, 4, 0)})
     world.send(acts.resume(reading, world.cluster()))
-    assert (
-        "muster.sh/stopped" not in world.trees["batch", "Job", "default", "train"]["metadata"]["annotations"]
-    )
+    assert "muster.sh/stopped" not in world.trees["batch", "Job", "default", "train"]["metadata"]["annotations"]
     assert world.gang().stage == "waiting"
 
 
@@ -162,9 +158,7 @@ def test_an_elastic_job_is_resized_by_both_numbers() -> None:
 def test_a_job_that_cannot_grow_says_so() -> None:
     world = Scene(JOB)
     annotations = {"muster.sh/gang": "true", "muster.sh/max": "8"}
-    world.patch(
-        "Job", "train", {"spec": {"completionMode": "NonIndexed"}, "metadata": {"annotations": annotations}}
-    )
+    world.patch("Job", "train", {"spec": {"completionMode": "NonIndexed"}, "metadata": {"annotations": annotations}})
     indexed(world, 0, 1, 2, 3)
     reading = world.gang()
     assert sizes(reading) == {"member": (4, 4, 0)}

@@ -33,9 +33,7 @@ def test_the_highest_owner_makes_the_gang_and_lower_ones_none() -> None:
     cluster = world.cluster()
     assert key_of(world.pods()[0], cluster) == Key("jobset", "default", "s")
     assert keys_of(Ref("batch", "Job", "default", "j"), cluster) == ()
-    assert keys_of(Ref("jobset.x-k8s.io", "JobSet", "default", "s"), cluster) == (
-        Key("jobset", "default", "s"),
-    )
+    assert keys_of(Ref("jobset.x-k8s.io", "JobSet", "default", "s"), cluster) == (Key("jobset", "default", "s"),)
     assert keys_of(Ref("apps", "Deployment", "default", "d"), cluster) == ()
 
 
@@ -90,9 +88,7 @@ def test_a_chain_of_owners_ends() -> None:
         ({}, {"volcano.sh/task-spec": "ps"}, "ps"),
     ],
 )
-def test_roles_by_the_labels_of_controllers(
-    labels: dict[str, str], annotations: dict[str, str], role: str
-) -> None:
+def test_roles_by_the_labels_of_controllers(labels: dict[str, str], annotations: dict[str, str], role: str) -> None:
     pod = from_object({"metadata": {"labels": labels, "annotations": annotations}}, Pod)
     assert role_of(pod) == role
 

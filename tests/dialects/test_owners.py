@@ -188,9 +188,7 @@ spec:
         ("PaddleJob", "paddleReplicaSpecs", "v1", "Master"),
     ],
 )
-def test_kubeflow_jobs_are_gangs_of_their_replica_types(
-    kind: str, field: str, version: str, first: str
-) -> None:
+def test_kubeflow_jobs_are_gangs_of_their_replica_types(kind: str, field: str, version: str, first: str) -> None:
     text = KUBEFLOW.format(version=version, kind=kind, field=field, first=first, template=TEMPLATE)
     world = Scene(text)
     for role, number in ((first.lower(), 1), ("worker", 2)):
@@ -278,9 +276,7 @@ def test_a_raycluster_is_head_and_workers() -> None:
 
 def test_a_rayjob_holds_a_seat_for_its_submitter_and_is_stopped_itself() -> None:
     spec = RAY_SPEC.replace("\n  ", "\n    ")
-    world = Scene(
-        "apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: job}\nspec:\n  rayClusterSpec:" + spec
-    )
+    world = Scene("apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: job}\nspec:\n  rayClusterSpec:" + spec)
     reference = {
         "apiVersion": "ray.io/v1",
         "kind": "RayJob",
@@ -297,9 +293,7 @@ def test_a_rayjob_holds_a_seat_for_its_submitter_and_is_stopped_itself() -> None
     for pod in world.pods():
         world.bind(pod.metadata.name, phase="Running")
     child_job(world, "job-submit", owner="job", kind="RayJob")
-    world.pod(
-        "job-submit-q", owner=("batch/v1", "Job", "job-submit"), requests={"cpu": "500m", "memory": "200Mi"}
-    )
+    world.pod("job-submit-q", owner=("batch/v1", "Job", "job-submit"), requests={"cpu": "500m", "memory": "200Mi"})
     reading = world.gang()
     assert (str(reading.key), reading.stage) == ("rayjob:default/job", "partial")
     (verb,) = acts.stop(reading, world.cluster(), "why")

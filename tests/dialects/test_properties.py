@@ -22,9 +22,7 @@ def put(world: Scene, number: int, state: str, cpus: int) -> None:
     name = f"p-{number}"
     gates = [{"name": "g"}] if state == "gated" else []
     world.pod(name, {SIGS: "g"}, requests={"cpu": str(cpus)}, schedulingGates=gates)
-    phase = {"running": "Running", "ending": "Running", "succeeded": "Succeeded", "failed": "Failed"}.get(
-        state
-    )
+    phase = {"running": "Running", "ending": "Running", "succeeded": "Succeeded", "failed": "Failed"}.get(state)
     if phase is not None or state == "bound":
         world.bind(name, f"n{number % 3}", phase or "Pending")
     if state == "ending":
@@ -115,16 +113,12 @@ TEXT_KEYS = sorted(
         "alibabacloud.com/compute-class",
     }
 )
-texts = st.dictionaries(
-    st.sampled_from(TEXT_KEYS), st.one_of(st.text(max_size=30), st.integers().map(str)), max_size=6
-)
+texts = st.dictionaries(st.sampled_from(TEXT_KEYS), st.one_of(st.text(max_size=30), st.integers().map(str)), max_size=6)
 
 
 @given(texts, texts)
 @settings(max_examples=300, deadline=None)
-def test_nothing_written_on_a_pod_makes_reading_fail(
-    labels: dict[str, str], annotations: dict[str, str]
-) -> None:
+def test_nothing_written_on_a_pod_makes_reading_fail(labels: dict[str, str], annotations: dict[str, str]) -> None:
     world = Scene()
     world.pod("a", labels, annotations=annotations)
     world.pod("b", labels, annotations=annotations)
@@ -133,9 +127,7 @@ def test_nothing_written_on_a_pod_makes_reading_fail(
         assert "\n" not in reading.reason + "".join(str(each) for each in reading.problems)
 
 
-OWNER_KINDS = [
-    (each.served.resource.group, each.served.resource.version, each.served.resource.kind) for each in OWNERS
-]
+OWNER_KINDS = [(each.served.resource.group, each.served.resource.version, each.served.resource.kind) for each in OWNERS]
 template = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}
 small = st.integers(0, 3)
 specs = st.fixed_dictionaries(
@@ -147,15 +139,11 @@ specs = st.fixed_dictionaries(
         "replicas": small,
         "suspend": st.booleans(),
         "template": st.just(template),
-        "replicatedJobs": st.just(
-            [{"name": "a", "replicas": 2, "template": {"spec": {"template": template}}}]
-        ),
+        "replicatedJobs": st.just([{"name": "a", "replicas": 2, "template": {"spec": {"template": template}}}]),
         "tasks": st.just([{"name": "t", "replicas": 2, "template": template}]),
         "headGroupSpec": st.just({"template": template}),
         "workerGroupSpecs": st.lists(
-            st.fixed_dictionaries(
-                {"groupName": st.just("w"), "replicas": small, "template": st.just(template)}
-            ),
+            st.fixed_dictionaries({"groupName": st.just("w"), "replicas": small, "template": st.just(template)}),
             max_size=2,
         ),
         "mpiReplicaSpecs": st.dictionaries(

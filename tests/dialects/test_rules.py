@@ -74,9 +74,7 @@ def pod_term(**more: object) -> dict[str, Any]:
     ],
 )
 def test_namespaces_of_pod_terms_are_named(term: dict[str, Any], namespaces: tuple[str, ...]) -> None:
-    found = rules(
-        {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
-    )
+    found = rules({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}})
     assert found.away[0].selector.namespaces == namespaces
     assert found.away[0].topology_key == "zone"
 

@@ -53,9 +53,7 @@ def test_gangs_that_name_each_other_are_one_group() -> None:
     koordinator(world, "ps-0", "ps", min_available="1", groups=names)
     koordinator(world, "w-0", "worker", min_available="1", groups=names)
     gangs = [each.gang for each in world.gangs().values()]
-    assert {(each.group, each.group_size) for each in gangs if each is not None} == {
-        ("default/ps,default/worker", 2)
-    }
+    assert {(each.group, each.group_size) for each in gangs if each is not None} == {("default/ps,default/worker", 2)}
     koordinator(world, "other", "other", min_available="1", groups=names)
     refused = world.gangs()["koordinator:default/other"].refused
     assert refused is not None
@@ -163,9 +161,7 @@ spec:
     )
     for role, number in (("prefill", 3), ("decode", 1)):
         for index in range(number):
-            world.pod(
-                f"{role}-{index}", {"kai.scheduler/subgroup-name": role}, annotations={"pod-group-name": "pg"}
-            )
+            world.pod(f"{role}-{index}", {"kai.scheduler/subgroup-name": role}, annotations={"pod-group-name": "pg"})
     reading = world.gang()
     assert sizes(reading) == {"decode": (1, 1, 0), "prefill": (2, 3, 0)}
     assert reading.gang is not None
@@ -227,15 +223,11 @@ def test_yunikorn_holds_seats_for_task_groups_that_come_later() -> None:
     world.bind("driver", phase="Running")
     assert world.gang().stage == "running"
     for index in range(3):
-        world.pod(
-            f"exec-{index}", {y + "app-id": "spark-1"}, annotations={y + "task-group-name": "spark-executor"}
-        )
+        world.pod(f"exec-{index}", {y + "app-id": "spark-1"}, annotations={y + "task-group-name": "spark-executor"})
     assert (world.gang().stage, sizes(world.gang())["spark-executor"]) == ("partial", (2, 3, 0))
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{}", "[]", "[1]", '[{"name": "a"}]', '[{"name": "a", "minMember": 0}]']
-)
+@pytest.mark.parametrize("text", ["", "{}", "[]", "[1]", '[{"name": "a"}]', '[{"name": "a", "minMember": 0}]'])
 def test_task_groups_that_cannot_be_read_are_refused_with_an_example(text: str) -> None:
     world = Scene()
     y = "yunikorn.apache.org/"

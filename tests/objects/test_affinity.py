@@ -57,9 +57,7 @@ def test_spread_defaults_and_own_labels() -> None:
 def test_node_preferences_add_up() -> None:
     def wish(key: str, weight: int) -> PreferredNodeTerm:
         expressions = [{"key": key, "operator": "Exists"}]
-        return from_object(
-            {"weight": weight, "preference": {"matchExpressions": expressions}}, PreferredNodeTerm
-        )
+        return from_object({"weight": weight, "preference": {"matchExpressions": expressions}}, PreferredNodeTerm)
 
     wishes = [wish("a", 10), wish("b", 5), PreferredNodeTerm(weight=50)]
     assert node_preference(wishes, {"a": "", "b": ""}, "n") == 15

@@ -37,9 +37,7 @@ FULL = {
             {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
             {"name": "config", "configMap": {"name": "x"}},
         ],
-        "topologySpreadConstraints": [
-            {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
-        ],
+        "topologySpreadConstraints": [{"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}],
     },
     "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
 }
@@ -146,12 +144,8 @@ def test_host_port_conflicts(left: tuple[str, str, int], right: tuple[str, str, 
     assert HostPort(*right).conflicts(HostPort(*left)) is conflict
 
 
-def _ports(
-    init: list[dict[str, object]], main: list[dict[str, object]], host: bool = False
-) -> tuple[HostPort, ...]:
-    return host_ports(
-        from_object({"spec": {"initContainers": init, "containers": main, "hostNetwork": host}}, Pod)
-    )
+def _ports(init: list[dict[str, object]], main: list[dict[str, object]], host: bool = False) -> tuple[HostPort, ...]:
+    return host_ports(from_object({"spec": {"initContainers": init, "containers": main, "hostNetwork": host}}, Pod))
 
 
 def test_which_ports_are_taken_on_the_node() -> None:

@@ -113,9 +113,7 @@ def test_amounts_are_milli_for_cpu_and_whole_for_the_rest() -> None:
 
 
 digits = st.text("0123456789", max_size=12)
-suffixes = st.sampled_from(
-    [*DECIMAL, *BINARY, *(f"{e}{n}" for e in "eE" for n in ("0", "3", "-3", "+7", "18"))]
-)
+suffixes = st.sampled_from([*DECIMAL, *BINARY, *(f"{e}{n}" for e in "eE" for n in ("0", "3", "-3", "+7", "18"))])
 
 
 @st.composite

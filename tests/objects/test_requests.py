@@ -36,9 +36,11 @@ def requests(status: Tree | None = None, **spec: Any) -> dict[str, int]:
 
 
 def test_containers_add_up() -> None:
-    assert requests(
-        containers=[container(cpu="1", memory="1Gi"), container({"nvidia.com/gpu": "8"}, cpu="500m")]
-    ) == {"cpu": 1500, "memory": 2**30, "nvidia.com/gpu": 8}
+    assert requests(containers=[container(cpu="1", memory="1Gi"), container({"nvidia.com/gpu": "8"}, cpu="500m")]) == {
+        "cpu": 1500,
+        "memory": 2**30,
+        "nvidia.com/gpu": 8,
+    }
 
 
 def test_fractions_are_rounded_once_at_the_end() -> None:
@@ -160,15 +162,11 @@ def test_bad_amounts_name_the_pod(cpu: str, said: str) -> None:
 
 amounts = st.dictionaries(st.sampled_from(["cpu", "memory", "gpu"]), st.integers(0, 9).map(str), max_size=3)
 plain = st.lists(amounts.map(container), max_size=4)
-mixed = st.lists(
-    st.tuples(amounts, st.booleans()).map(lambda each: container(each[0], sidecar=each[1])), max_size=4
-)
+mixed = st.lists(st.tuples(amounts, st.booleans()).map(lambda each: container(each[0], sidecar=each[1])), max_size=4)
 
 
 @given(plain, plain, st.randoms())
-def test_order_of_containers_does_not_matter_without_sidecars(
-    main: list[Tree], init: list[Tree], rng: Any
-) -> None:
+def test_order_of_containers_does_not_matter_without_sidecars(main: list[Tree], init: list[Tree], rng: Any) -> None:
     before = requests(containers=main, initContainers=init)
     rng.shuffle(main)
     rng.shuffle(init)

@@ -142,9 +142,7 @@ def test_ten_thousand_nodes_are_decided_by_their_few_kinds() -> None:
     gpu = (Taint("gpu", "", "NoSchedule"),)
     world = [Node(f"n{i}", {}, {"host": f"n{i}", "kind": f"k{i % 7}"}, gpu * (i % 2)) for i in range(10_000)]
     rules = Rules(
-        nodes_any=(
-            NodeTerm((Requirement("kind", "In", ("k1", "k2")), Requirement("host", "NotIn", ("n1",)))),
-        ),
+        nodes_any=(NodeTerm((Requirement("kind", "In", ("k1", "k2")), Requirement("host", "NotIn", ("n1",)))),),
         tolerations=(Toleration("gpu", "Exists"),),
     )
     found, took = [], []

@@ -19,9 +19,7 @@ def array(numbers: object) -> Ints:
     return np.array(numbers, dtype=np.int64)
 
 
-def quota(
-    domain: Ints, present: list[int], skew: int, least: int = 1, eligible: list[bool] | None = None
-) -> Quota:
+def quota(domain: Ints, present: list[int], skew: int, least: int = 1, eligible: list[bool] | None = None) -> Quota:
     """A balance over these domains."""
     return Quota(domain, array(present), np.array(eligible or [True] * len(present)), skew, True, least)
 
@@ -113,9 +111,11 @@ def test_no_limits_fill_few_nodes() -> None:
 def test_balance_raises_the_floor_as_far_as_it_must() -> None:
     domain = array([0, 0, 1, 1, 2, 2])
     slots = array([9] * 6)
-    assert sorted(
-        _levels(allocate(slots, 9, Limits(quotas=(quota(domain, [0, 0, 0], 1),))), domain, [0, 0, 0])
-    ) == [3, 3, 3]
+    assert sorted(_levels(allocate(slots, 9, Limits(quotas=(quota(domain, [0, 0, 0], 1),))), domain, [0, 0, 0])) == [
+        3,
+        3,
+        3,
+    ]
     filled = _levels(allocate(slots, 6, Limits(quotas=(quota(domain, [4, 1, 0], 1),))), domain, [4, 1, 0])
     assert filled[0] == 4
     assert sorted(filled[1:]) == [5, 6] or filled[1:] in ([4, 3], [3, 4])
@@ -160,8 +160,6 @@ def test_thousands_of_members_are_balanced_exactly(need: int) -> None:
     domain = rng.integers(0, 40, 10_000)
     slots = rng.integers(0, 9, 10_000)
     present = rng.integers(0, 5, 40).tolist()
-    level = np.array(
-        _levels(allocate(slots, need, Limits(quotas=(quota(domain, present, 1),))), domain, present)
-    )
+    level = np.array(_levels(allocate(slots, need, Limits(quotas=(quota(domain, present, 1),))), domain, present))
     grown = level > np.array(present)
     assert (level[grown] <= level.min() + 1).all()

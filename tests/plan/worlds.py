@@ -57,16 +57,12 @@ fields = st.builds(
     st.sampled_from(["In", "NotIn", "Exists"]),
     st.sampled_from([("n0",), ("n1",), ("n0", "n1"), ()]),
 )
-node_terms = st.builds(
-    NodeTerm, st.lists(requirements, max_size=2).map(tuple), st.lists(fields, max_size=1).map(tuple)
-)
+node_terms = st.builds(NodeTerm, st.lists(requirements, max_size=2).map(tuple), st.lists(fields, max_size=1).map(tuple))
 static_rules = st.builds(
     Rules,
     node_selector=st.lists(st.tuples(st.sampled_from(KEYS), values), max_size=1).map(tuple),
     nodes_any=st.lists(node_terms, max_size=2).map(tuple),
-    nodes_preferred=st.lists(st.builds(PreferredNodes, st.integers(1, 100), node_terms), max_size=2).map(
-        tuple
-    ),
+    nodes_preferred=st.lists(st.builds(PreferredNodes, st.integers(1, 100), node_terms), max_size=2).map(tuple),
     tolerations=st.lists(tolerations, max_size=2).map(tuple),
     volumes=st.lists(st.lists(node_terms, max_size=2).map(tuple), max_size=1).map(tuple),
 )
@@ -91,9 +87,7 @@ pod_requirements = st.builds(
     st.sampled_from(["app", "job"]),
     st.just("In"),
     st.lists(st.sampled_from(["x", "y"]), min_size=1, max_size=2, unique=True).map(tuple),
-) | st.builds(
-    Requirement, st.sampled_from(["app", "job"]), st.sampled_from(["Exists", "DoesNotExist"]), st.just(())
-)
+) | st.builds(Requirement, st.sampled_from(["app", "job"]), st.sampled_from(["Exists", "DoesNotExist"]), st.just(()))
 pod_selectors = st.builds(
     PodSelector,
     st.lists(pod_requirements, max_size=1).map(tuple),
@@ -115,9 +109,7 @@ spreads = st.builds(
 )
 selector_rules = st.builds(
     Rules,
-    node_selector=st.lists(
-        st.tuples(st.sampled_from(["zone", "rack"]), st.sampled_from("ab")), max_size=1
-    ).map(tuple),
+    node_selector=st.lists(st.tuples(st.sampled_from(["zone", "rack"]), st.sampled_from("ab")), max_size=1).map(tuple),
 )
 
 

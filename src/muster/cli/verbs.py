@@ -36,4 +36,15 @@ class Verb:
         return cast("VerbModule", importlib.import_module(self.module))
 
 
-VERBS: tuple[Verb, ...] = ()
+VERBS: tuple[Verb, ...] = (
+    Verb(
+        "demo",
+        "muster.cli.demo",
+        "See two jobs deadlock without gangs and not with them, then a busy day under three policies.",
+    ),
+    Verb(
+        "sim",
+        "muster.cli.sim",
+        "Run a trace of jobs through the scheduler and see how they fare; compare policies.",
+    ),
+)

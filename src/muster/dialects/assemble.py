@@ -178,9 +178,7 @@ def _members_missing(draft: Draft) -> Hold | None:
         return None if draft.parts else Hold("WaitingForMembers", f"no member of {terms.name} exists yet")
     if eligible + gated >= wanted:
         return Hold("Gated", f"{terms.name} needs {wanted} members; {gated} of them have scheduling gates")
-    return Hold(
-        "WaitingForMembers", f"{eligible} of {wanted} members of {terms.name} exist{_short_spec(draft)}"
-    )
+    return Hold("WaitingForMembers", f"{eligible} of {wanted} members of {terms.name} exist{_short_spec(draft)}")
 
 
 def _short_spec(draft: Draft) -> str:
@@ -205,9 +203,7 @@ def _gang(key: Key, draft: Draft, pods: Sequence[Pod], cluster: Cluster) -> Gang
     roles = model_roles(draft.parts, draft.shares, wished, draft.problems, stopped=draft.stopped)
     if draft.held:
         roles = (
-            [_not_growing(role, part) for role, part in zip(roles, draft.parts, strict=True)]
-            if draft.fatal
-            else roles
+            [_not_growing(role, part) for role, part in zip(roles, draft.parts, strict=True)] if draft.fatal else roles
         )
     else:
         roles = [_still_needed(role, part) for role, part in zip(roles, draft.parts, strict=True)]

@@ -81,8 +81,7 @@ class JobSpec(Decoded, frozen=True):
         """Whether an evicted pod is replaced without counting as a failure."""
         rules = self.pod_failure_policy.rules if self.pod_failure_policy is not None else []
         return any(
-            rule.action == "Ignore"
-            and any(each.type == "DisruptionTarget" for each in rule.on_pod_conditions)
+            rule.action == "Ignore" and any(each.type == "DisruptionTarget" for each in rule.on_pod_conditions)
             for rule in rules
         )
 

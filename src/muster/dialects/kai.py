@@ -126,6 +126,4 @@ def _condition(reading: Reading, words: Words, now: float) -> dict[str, Any]:
     }
 
 
-SPELLING = Spelling(
-    name="kai", claim=claim, terms=terms, report=report, kinds=(Served(RESOURCE, KaiPodGroup),)
-)
+SPELLING = Spelling(name="kai", claim=claim, terms=terms, report=report, kinds=(Served(RESOURCE, KaiPodGroup),))

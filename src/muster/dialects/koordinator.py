@@ -22,9 +22,7 @@ PREFIX = "gang.scheduling.koordinator.sh/"
 OLD = "pod-group.scheduling.sigs.k8s.io/"
 NAME, MIN, TOTAL, MODE = (PREFIX + word for word in ("name", "min-available", "total-number", "mode"))
 MATCH, WAIT, GROUPS = (PREFIX + word for word in ("match-policy", "waiting-time", "groups"))
-OLD_NAME, OLD_MIN, OLD_MATCH, OLD_GROUPS = (
-    OLD + word for word in ("name", "min-available", "match-policy", "groups")
-)
+OLD_NAME, OLD_MIN, OLD_MATCH, OLD_GROUPS = (OLD + word for word in ("name", "min-available", "match-policy", "groups"))
 POLICIES = ("once-satisfied", "only-waiting", "waiting-and-running", "waiting-running-succeed")
 
 
@@ -80,9 +78,7 @@ def _group(base: Terms, named: Iterable[str], problems: list[Problem]) -> tuple[
     own = f"{base.namespace}/{base.name}"
     bad = [each for each in gangs if each.count("/") != 1]
     if bad:
-        problems.append(
-            Problem(GROUPS, f"'{bad[0]}' is not NAMESPACE/GANG; correct it, it is read as [self]")
-        )
+        problems.append(Problem(GROUPS, f"'{bad[0]}' is not NAMESPACE/GANG; correct it, it is read as [self]"))
         return "", 1
     if own not in gangs:
         problems.append(Problem(GROUPS, f"the list lacks {own} itself; add it", fatal=True))

@@ -145,9 +145,7 @@ def _expected(job: ReplicaJob, name: str) -> Expected:
         role=role,
         count=each.replicas,
         template=template_of(each.template, job),
-        least=min(elastic.min_replicas, each.replicas)
-        if bends and elastic and elastic.min_replicas
-        else None,
+        least=min(elastic.min_replicas, each.replicas) if bends and elastic and elastic.min_replicas else None,
         most=max(elastic.max_replicas or 0, each.replicas) if bends and elastic else 0,
         later=waits,
         done=status.succeeded if status is not None else 0,

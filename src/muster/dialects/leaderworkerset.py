@@ -39,9 +39,7 @@ class LeaderWorkerSet(Item, frozen=True):
     spec: LeaderWorkerSetSpec = LeaderWorkerSetSpec()
 
 
-SERVED = Served(
-    Resource("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets"), LeaderWorkerSet
-)
+SERVED = Served(Resource("leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet", "leaderworkersets"), LeaderWorkerSet)
 
 
 def group_of(pod: Pod) -> str | None:
@@ -63,9 +61,7 @@ def read(item: LeaderWorkerSet, _cluster: Cluster) -> OwnerSays:
     template = spec.leader_worker_template
     leader = template.leader_template or template.worker_template
     later = spec.startup_policy == "LeaderReady" or EXCLUSIVE in meta.annotations
-    workers = Expected(
-        "worker", max(template.size - 1, 0), template_of(template.worker_template, item), later=later
-    )
+    workers = Expected("worker", max(template.size - 1, 0), template_of(template.worker_template, item), later=later)
     return OwnerSays(
         expected=(Expected("leader", 1, template_of(leader, item)), *([workers] if workers.count else [])),
         gang=said_gang(meta.annotations) is not False,

@@ -72,9 +72,7 @@ def terms(key: Key, pods: Sequence[Pod], cluster: Cluster) -> Terms:
     group = cluster.find(NativePodGroup, RESOURCE.group, "PodGroup", key.namespace, key.name)
     if group is None:
         message = f"PodGroup {key.namespace}/{key.name} does not exist yet; {len(pods)} pods wait for it"
-        return Terms(
-            key.name, key.namespace, minimum=1, gates_whole=True, hold=Hold("WaitingForPodGroup", message)
-        )
+        return Terms(key.name, key.namespace, minimum=1, gates_whole=True, hold=Hold("WaitingForPodGroup", message))
     spec, meta = group.spec, group.metadata
     gang, constraint = spec.scheduling_policy.gang, spec.scheduling_constraints.key
     problems = []
@@ -127,9 +125,7 @@ def report(reading: Reading, cluster: Cluster, words: Words, now: float) -> tupl
 def _conditions(reading: Reading, group: NativePodGroup, words: Words) -> list[Condition]:
     satisfied = reading.stage in {"running", "done"}
     counts, generation = reading.counts, group.metadata.generation
-    numbers = (
-        f"{counts.running} running, {counts.bound} starting, {counts.succeeded} done of {counts.minimum}"
-    )
+    numbers = f"{counts.running} running, {counts.bound} starting, {counts.succeeded} done of {counts.minimum}"
     reason, message = waiting_words(reading, words)
     now = Condition(
         type=SATISFIED,

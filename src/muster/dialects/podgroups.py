@@ -55,9 +55,7 @@ def group_terms(key: Key, group: PodGroup, resource: Resource) -> Terms:
         minimum = 1
         problems.append(Problem("spec.minMember", f"PodGroup {key.name} has none; 1 is taken, set a number"))
     if minimum < 0:
-        problems.append(
-            Problem("spec.minMember", f"PodGroup {key.name} has {minimum}; write 1 or more", True)
-        )
+        problems.append(Problem("spec.minMember", f"PodGroup {key.name} has {minimum}; write 1 or more", True))
     meta = group.metadata
     timeout = group.spec.schedule_timeout_seconds
     return Terms(
@@ -123,9 +121,7 @@ def scheduled_condition(reading: Reading, words: Words, group: PodGroup) -> Cond
     """Whether the quorum holds nodes or is done, and why not."""
     counts, generation = reading.counts, group.metadata.generation
     if reading.stage in {"running", "done"} and reading.refused is None:
-        message = (
-            f"{counts.scheduled + counts.succeeded} of {counts.minimum} needed members hold nodes or are done"
-        )
+        message = f"{counts.scheduled + counts.succeeded} of {counts.minimum} needed members hold nodes or are done"
         return Condition(
             type="Scheduled",
             status="True",
@@ -134,9 +130,7 @@ def scheduled_condition(reading: Reading, words: Words, group: PodGroup) -> Cond
             observed_generation=generation,
         )
     reason, message = waiting_words(reading, words)
-    return Condition(
-        type="Scheduled", status="False", reason=reason, message=message, observed_generation=generation
-    )
+    return Condition(type="Scheduled", status="False", reason=reason, message=message, observed_generation=generation)
 
 
 def waiting_words(reading: Reading, words: Words) -> tuple[str, str]:

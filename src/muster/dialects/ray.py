@@ -22,9 +22,7 @@ HEAD = "headgroup"
 SUBMITTER = Pod(
     spec=PodSpec(
         containers=[
-            Container(
-                name="submitter", resources=ResourceRequirements(requests={"cpu": "500m", "memory": "200Mi"})
-            )
+            Container(name="submitter", resources=ResourceRequirements(requests={"cpu": "500m", "memory": "200Mi"}))
         ]
     )
 )

@@ -152,11 +152,7 @@ class _Shapes:
 def _written(pod: Pod, spread_by_default: bool) -> tuple[object, ...]:
     """All that decides the shape, as written."""
     spec, labels = pod.spec, pod.metadata.labels
-    claims = [
-        each
-        for each in spec.volumes
-        if each.persistent_volume_claim is not None or each.ephemeral is not None
-    ]
+    claims = [each for each in spec.volumes if each.persistent_volume_claim is not None or each.ephemeral is not None]
     return (
         [(each.resources, each.ports, each.restart_policy) for each in spec.containers],
         [(each.resources, each.ports, each.restart_policy) for each in spec.init_containers],

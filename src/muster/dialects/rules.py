@@ -66,9 +66,7 @@ def _toleration(written: Toleration) -> model.Toleration:
 def _pod_terms(
     written: object, pod: Pod, cluster: Cluster, *, away: bool
 ) -> tuple[tuple[model.PodTerm, ...], tuple[model.PreferredPods, ...]]:
-    required: Iterable[PodAffinityTerm] = getattr(
-        written, "required_during_scheduling_ignored_during_execution", ()
-    )
+    required: Iterable[PodAffinityTerm] = getattr(written, "required_during_scheduling_ignored_during_execution", ())
     preferred: Iterable[WeightedPodAffinityTerm] = getattr(
         written, "preferred_during_scheduling_ignored_during_execution", ()
     )
@@ -121,8 +119,7 @@ def _apart(pod: Pod) -> tuple[model.PreferredPods, ...]:
             same = model.PodSelector((model.Requirement(key, "In", (pod.metadata.labels[key],)),))
             terms = ((10, HOSTNAME), (5, ZONE))
             return tuple(
-                model.PreferredPods(weight, model.PodTerm(same, topology), away=True)
-                for weight, topology in terms
+                model.PreferredPods(weight, model.PodTerm(same, topology), away=True) for weight, topology in terms
             )
     return ()
 

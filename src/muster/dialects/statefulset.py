@@ -60,11 +60,7 @@ def stop(item: StatefulSet, ref: Ref, why: str) -> tuple[Verb, ...]:
 
 def resume(item: StatefulSet, ref: Ref) -> tuple[Verb, ...]:
     """Back to the size it had."""
-    return (
-        patch(
-            SERVED.resource, ref, annotated({"replicas": _remembered(item)}, {STOPPED: None, REPLICAS: None})
-        ),
-    )
+    return (patch(SERVED.resource, ref, annotated({"replicas": _remembered(item)}, {STOPPED: None, REPLICAS: None})),)
 
 
 def resize(_item: StatefulSet, ref: Ref, members: int) -> tuple[Verb, ...]:

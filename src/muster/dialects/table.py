@@ -57,9 +57,7 @@ SURROUNDINGS: tuple[Served, ...] = (
     Served(Resource("", "v1", "Namespace", "namespaces", namespaced=False), Item),
     Served(Resource("", "v1", "PersistentVolume", "persistentvolumes", namespaced=False), PersistentVolume),
     Served(Resource("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"), Claim),
-    Served(
-        Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False), StorageClass
-    ),
+    Served(Resource("storage.k8s.io", "v1", "StorageClass", "storageclasses", namespaced=False), StorageClass),
     Served(
         Resource("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", namespaced=False),
         PriorityClass,

@@ -149,6 +149,4 @@ def _from_pods(key: Key, pods: Sequence[Pod]) -> Terms:
     return Terms(key.name, key.namespace, minimum=1, hold=Hold("WaitingForPodGroup", message))
 
 
-SPELLING = Spelling(
-    name="volcano", claim=claim, terms=terms, report=report, kinds=(Served(RESOURCE, VolcanoPodGroup),)
-)
+SPELLING = Spelling(name="volcano", claim=claim, terms=terms, report=report, kinds=(Served(RESOURCE, VolcanoPodGroup),))

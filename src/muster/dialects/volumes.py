@@ -106,9 +106,7 @@ def shared_single_claims(pods: Sequence[Pod], cluster: Cluster) -> Iterator[Prob
     for claim_name, pod_names in sorted(users.items()):
         if len(pod_names) > 1:
             two = " and ".join(sorted(pod_names)[:2])
-            message = (
-                f"pods {two} mount claim {claim_name}, which is ReadWriteOncePod; give each its own claim"
-            )
+            message = f"pods {two} mount claim {claim_name}, which is ReadWriteOncePod; give each its own claim"
             yield Problem("spec.volumes", message, fatal=True)
 
 

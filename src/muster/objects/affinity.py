@@ -91,9 +91,7 @@ class TopologySpreadConstraint(Decoded, frozen=True):
 
     def pods(self, own_labels: Mapping[str, str]) -> Selector:
         """The pods that are counted, seen from a pod with these labels."""
-        return label_selector(self.label_selector).narrowed(
-            _own_values(self.match_label_keys, own_labels, "In")
-        )
+        return label_selector(self.label_selector).narrowed(_own_values(self.match_label_keys, own_labels, "In"))
 
 
 def node_preference(terms: Iterable[PreferredNodeTerm], labels: Mapping[str, str], name: str) -> int:

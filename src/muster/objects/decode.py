@@ -61,6 +61,4 @@ def _label(tree: Any, kind: type[Any]) -> str:
     metadata = tree.get("metadata") if isinstance(tree, dict) else None
     if not isinstance(metadata, dict):
         return kind.__name__
-    return f"{kind.__name__} {metadata.get('namespace') or ''}/{metadata.get('name') or '?'}".replace(
-        " /", " "
-    )
+    return f"{kind.__name__} {metadata.get('namespace') or ''}/{metadata.get('name') or '?'}".replace(" /", " ")

@@ -117,7 +117,7 @@ def _parse(text: str) -> Quantity:
 
 def _groups(text: str) -> tuple[str, str, str, str]:
     match = _TEXT.fullmatch(text)
-    assert match is not None  # noqa: S101 - every part of the pattern is optional
+    assert match is not None
     sign, whole, fraction, suffix = match.groups(default="")
     return sign, whole, fraction, suffix
 

@@ -104,9 +104,7 @@ def _reported(pod: Pod) -> tuple[Amounts, Amounts]:
     whole, allocated = pod.status.resources, pod.status.allocated_resources
     if whole is not None and whole.requests and allocated is not None:
         return _milli(allocated), _milli(whole.requests)
-    statuses = {
-        each.name: each for each in (*pod.status.init_container_statuses, *pod.status.container_statuses)
-    }
+    statuses = {each.name: each for each in (*pod.status.init_container_statuses, *pod.status.container_statuses)}
     keep_spec = not _is_resize_infeasible(pod)
     pairs = [(each, statuses.get(each.name)) for each in _all_containers(pod)]
     return (

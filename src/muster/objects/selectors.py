@@ -150,9 +150,7 @@ def requirement(key: str, operator: str, values: Iterable[str]) -> Requirement:
         case "Gt" | "Lt":
             problem = "" if len(listed) == 1 and integer(listed[0]) is not None else "needs one integer"
         case _:
-            raise SelectorError(
-                f"selector {key}: '{operator}' is not one of In NotIn Exists DoesNotExist Gt Lt"
-            )
+            raise SelectorError(f"selector {key}: '{operator}' is not one of In NotIn Exists DoesNotExist Gt Lt")
     if problem:
         raise SelectorError(f"selector {key}: {operator} {problem}")
     return Requirement(key, operator, listed)

@@ -51,9 +51,7 @@ class _Tokens:
         return self.words.pop()
 
     def unexpected(self, wanted: str) -> SelectorError:
-        return SelectorError(
-            f"label selector '{self.text}': found '{self.ahead or 'end of text'}', expected {wanted}"
-        )
+        return SelectorError(f"label selector '{self.text}': found '{self.ahead or 'end of text'}', expected {wanted}")
 
 
 def _tokens(text: str) -> _Tokens:
@@ -130,9 +128,7 @@ def _field_terms(text: str) -> list[str]:
 def _unescaped(text: str, value: str) -> str:
     def replace(match: re.Match[str]) -> str:
         if match[1] is None or match[1] not in {"\\", ",", "="}:
-            raise SelectorError(
-                f"field selector '{text}': '{match[0]}' in a value must be one of \\, \\= \\\\"
-            )
+            raise SelectorError(f"field selector '{text}': '{match[0]}' in a value must be one of \\, \\= \\\\")
         return match[1]
 
     return _ESCAPE.sub(replace, value)

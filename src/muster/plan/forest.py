@@ -57,11 +57,11 @@ class Forest:
         return first, last
 
     def depth(self, level: str) -> int:
-        """Where a level stands, by its label key or by the last part of that key (`rack`)."""
+        """Where a level stands, by its label key or by the last part of that key (`rack`); -1 if there is none."""
         for depth, key in enumerate(self.topology.levels):
             if level in (key, key.rpartition("/")[2]):
                 return depth
-        raise KeyError(level)
+        return -1
 
 
 def path(node: Node, levels: Iterable[str]) -> tuple[str, ...]:

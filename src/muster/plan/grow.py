@@ -1,6 +1,8 @@
 """Growing: members above the quorum, where there is room that nobody waiting was promised."""
 
 from muster.plan.actions import Plan
+from muster.plan.asking import wants_of
+from muster.plan.company import Company
 from muster.plan.counted import Counted
 from muster.plan.holding import Holding
 from muster.plan.place import Scope, place
@@ -37,8 +39,9 @@ def _grown(state: State, holding: Holding, role: int, members: int, now: float, 
             kept = future.kept_until(holding.end)
             without = kept if without is None else without if kept is None else without | kept
     needs = [members if index == role else 0 for index in range(len(holding.gang.roles))]
-    wants = state.asker.wants(holding.gang, holding.shapes, needs, state.tenants)
-    parts = place(state.present, state.forest, wants, Scope(*holding.domain, without=without))
+    wants = wants_of(holding.gang.roles, holding.blueprint.shapes, needs)
+    company = Company(state.tenants, holding.gang.namespace)
+    parts = place(state.present, state.forest, wants, company, Scope(*holding.domain, without=without))
     if parts is None:
         return False
     bind_more(state, holding, parts, "grow", now, plan)

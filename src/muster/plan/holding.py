@@ -9,6 +9,10 @@ from muster.model.gang import Gang
 from muster.plan.ledger import Ints
 from muster.plan.room import Part
 from muster.plan.shapes import Shape
+from muster.plan.waiting import Ask, Blueprint
+
+NOWHERE = (-1, 0)
+"""The domain of a gang that requires none, or holds no node at present."""
 
 
 @dataclass(slots=True, eq=False)
@@ -17,12 +21,17 @@ class Holding:
     started: float
     end: float  # expected; inf when nobody knows
     parts: list[Part]
-    shapes: tuple[Shape, ...]
-    domain: tuple[int, int] = (-1, 0)  # the required domain it lives in
+    blueprint: Blueprint
+    what: Shape | None = None  # its plain shape, if it stands for itself and is counted by it
+    domain: tuple[int, int] = NOWHERE  # the required domain it lives in
     succeeded: list[int] = field(default_factory=list)  # per role; they count for the quorum and hold nothing
     partial_since: float | None = None
     stopping: bool = False
     expired: bool = False  # its room is back already; the word that it is done is still to come
+
+    @property
+    def ask(self) -> Ask:
+        return Ask(self.gang, self.blueprint)
 
     @property
     def uid(self) -> str:

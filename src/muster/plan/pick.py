@@ -20,16 +20,16 @@ def fullest_first(room: Ints, need: int) -> tuple[Ints, Ints]:
     if top >= need:
         return tightest(room, need), np.array([need], dtype=np.int64)
     more, rest = divmod(need, top)
-    level = np.flatnonzero(room == top)
+    level = (room == top).nonzero()[0]
     if more < len(level) or (more == len(level) and not rest):
-        return _from_one_level(room, level, more, top, rest)
+        return _from_one_level(room, level, more, rest)
     return _from_the_top(room, need)
 
 
-def _from_one_level(room: Ints, level: Ints, more: int, top: int, rest: int) -> tuple[Ints, Ints]:
+def _from_one_level(room: Ints, level: Ints, more: int, rest: int) -> tuple[Ints, Ints]:
     """The roomiest entries alone are enough: the usual case among equal nodes."""
     indices = level[:more]
-    amounts = np.full(more, top, dtype=np.int64)
+    amounts = room[indices]
     if not rest:
         return indices, amounts
     left = room.copy()
@@ -60,8 +60,9 @@ def _from_the_top(room: Ints, need: int) -> tuple[Ints, Ints]:
 
 def tightest(room: Ints, need: int) -> Ints:
     """The entry with the least room that still holds `need`."""
-    fitting = np.flatnonzero(room >= need)
-    return fitting[np.argmin(room[fitting])][None]
+    fitting = (room >= need).nonzero()[0]
+    best: Ints = fitting[room[fitting].argmin() :][:1]
+    return best
 
 
 def close_together(forest: Forest, slots: Ints, need: int, depth: int = -1, domain: int = 0) -> tuple[Ints, Ints]:

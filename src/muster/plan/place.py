@@ -7,10 +7,11 @@ if a later role then finds no room, other orders are tried, and domains one afte
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, permutations
+from typing import Protocol
 
 import numpy as np
 
-from muster.model.gang import Gang, Role
+from muster.model.gang import Role
 from muster.plan import pick
 from muster.plan.forest import Forest
 from muster.plan.ledger import Ints
@@ -31,7 +32,18 @@ class Want:
     shape: Shape
     need: int
     spec: Role
-    limits: Limits = UNLIMITED
+
+
+class Company(Protocol):
+    """What rules that look at other pods come to, members seated a moment ago included."""
+
+    def limits(self, want: Want) -> Limits: ...
+
+    def preference(self, want: Want) -> Ints | None: ...
+
+    def joined(self, want: Want, part: Part) -> None: ...
+
+    def left(self, want: Want, part: Part) -> None: ...
 
 
 @dataclass(slots=True)
@@ -43,41 +55,50 @@ class Scope:
     without: Bools | None = None
 
 
-EVERYWHERE = Scope()
-
-
-def place(room: Room, forest: Forest, wants: Sequence[Want], scope: Scope = EVERYWHERE) -> list[Part] | None:
+def place(room: Room, forest: Forest, wants: Sequence[Want], company: Company, scope: Scope) -> list[Part] | None:
     """All wants within the scope, or None. The room is left as it was found."""
     if len(wants) == 1:
-        part = _one(room, forest, wants[0], scope)
+        part = _one(room, forest, wants[0], company, scope)
         return None if part is None else [part]
     for order in islice(_orders(room, wants), ORDERS_TRIED):
-        parts = _in_turn(room, forest, order, scope)
+        parts = _in_turn(room, forest, order, company, scope)
         if parts is not None:
             return sorted(parts, key=lambda part: part.role)
     return None
 
 
 def place_in_one_domain(
-    room: Room, forest: Forest, wants: Sequence[Want], depth: int, open_domains: Bools | None, without: Bools | None
+    room: Room,
+    forest: Forest,
+    wants: Sequence[Want],
+    depth: int,
+    company: Company,
+    open_domains: Bools | None,
+    without: Bools | None,
 ) -> tuple[list[Part], int] | None:
     """All wants inside one domain of a level: the tightest that holds them. Returns the parts and the domain."""
-    for domain in islice(_domains(room, forest, wants, depth, open_domains), DOMAINS_TRIED):
-        parts = place(room, forest, wants, Scope(depth, domain, without))
+    for domain in islice(_domains(room, forest, wants, depth, open_domains, without), DOMAINS_TRIED):
+        parts = place(room, forest, wants, company, Scope(depth, domain, without))
         if parts is not None:
             return parts, domain
     return None
 
 
 def _domains(
-    room: Room, forest: Forest, wants: Sequence[Want], depth: int, open_domains: Bools | None
+    room: Room,
+    forest: Forest,
+    wants: Sequence[Want],
+    depth: int,
+    open_domains: Bools | None,
+    without: Bools | None,
 ) -> Iterator[int]:
     """Domains with enough slots for each role by itself, tightest for the most demanding role first."""
     starts = forest.levels[depth].starts
     fits = np.ones(len(starts), dtype=bool) if open_domains is None else open_domains.copy()
     spare: Ints | None = None
     for want in wants:
-        sums = np.add.reduceat(room.slots(want.shape), starts)
+        slots = room.slots(want.shape)
+        sums = np.add.reduceat(slots if without is None else np.where(without, 0, slots), starts)
         fits &= sums >= want.need
         spare = sums - want.need if spare is None else np.minimum(spare, sums - want.need)
     if spare is not None:
@@ -91,22 +112,24 @@ def _orders(room: Room, wants: Sequence[Want]) -> Iterator[tuple[Want, ...]]:
     return permutations(scarce)
 
 
-def _in_turn(room: Room, forest: Forest, wants: Sequence[Want], scope: Scope) -> list[Part] | None:
-    parts: list[Part] = []
+def _in_turn(room: Room, forest: Forest, wants: Sequence[Want], company: Company, scope: Scope) -> list[Part] | None:
+    seated: list[tuple[Want, Part]] = []
     for want in wants:
-        part = _one(room, forest, want, scope)
+        part = _one(room, forest, want, company, scope)
         if part is None:
             break
         room.take(part)
-        parts.append(part)
-    for part in reversed(parts):
+        company.joined(want, part)
+        seated.append((want, part))
+    for want, part in reversed(seated):
         room.give(part)
-    return parts if len(parts) == len(wants) else None
+        company.left(want, part)
+    return [part for _, part in seated] if len(seated) == len(wants) else None
 
 
-def _one(room: Room, forest: Forest, want: Want, scope: Scope) -> Part | None:
+def _one(room: Room, forest: Forest, want: Want, company: Company, scope: Scope) -> Part | None:
     slots = room.slots(want.shape)
-    limits = want.limits
+    limits = company.limits(want)
     if scope.without is not None:
         slots = np.where(scope.without, 0, slots)
     if limits is not UNLIMITED:
@@ -114,8 +137,9 @@ def _one(room: Room, forest: Forest, want: Want, scope: Scope) -> Part | None:
         if not limits.simple:
             found = allocate(_within(slots, forest, scope), want.need, limits)
             return None if found is None else Part(want.role, want.shape, *found, want.need)
-    if want.shape.preference is not None:
-        slots = _preferred(slots, want, forest, scope)
+    preference = company.preference(want)
+    if preference is not None:
+        slots = _preferred(slots, want.need, preference, forest, scope)
     found = _seat(forest, slots, want, scope)
     return None if found is None else Part(want.role, want.shape, *found, want.need)
 
@@ -135,13 +159,12 @@ def _within(slots: Ints, forest: Forest, scope: Scope) -> Ints:
     return inside
 
 
-def _preferred(slots: Ints, want: Want, forest: Forest, scope: Scope) -> Ints:
+def _preferred(slots: Ints, need: int, preference: Ints, forest: Forest, scope: Scope) -> Ints:
     """The slots of the best-liked nodes that together suffice."""
-    assert want.shape.preference is not None
     begin, end = forest.span(scope.depth, scope.domain)
     for score in np.unique(preference)[::-1].tolist():
         liked = np.where(preference >= score, slots, 0)
-        if liked[begin:end].sum() >= want.need:
+        if liked[begin:end].sum() >= need:
             return liked
     return slots
 
@@ -156,15 +179,13 @@ def _seat(forest: Forest, slots: Ints, want: Want, scope: Scope) -> tuple[Ints, 
     return _seat_parallel(forest, slots, want.need, layout.tp, layout.pp, scope)
 
 
-def _seat_parallel(
-    forest: Forest, slots: Ints, need: int, tp: int, pp: int, scope: Scope
-) -> tuple[Ints, Ints] | None:
+def _seat_parallel(forest: Forest, slots: Ints, need: int, tp: int, pp: int, scope: Scope) -> tuple[Ints, Ints] | None:
     """Tensor-parallel peers are one indivisible block on a node; the stages of a pipeline share a domain."""
     begin, end = forest.span(scope.depth, scope.domain)
     blocks = slots // tp
-    if need % (tp * pp) or int(blocks[begin:end].sum()) * tp < need:
+    if need % tp or int(blocks[begin:end].sum()) * tp < need:
         return None
-    if pp == 1:
+    if need % (tp * pp) or pp == 1:  # stages that are missing from a pipeline need just be close
         nodes, counts = pick.close_together(forest, blocks, need // tp, scope.depth, scope.domain)
         return nodes, counts * tp
     pipelines = need // (tp * pp)
@@ -192,8 +213,3 @@ def _pipelines(
         for domain, amount in sorted(zip(domains.tolist(), amounts.tolist(), strict=True))
     ]
     return np.concatenate([nodes for nodes, _ in seats]), np.concatenate([counts for _, counts in seats])
-
-
-def wants_of(gang: Gang, shapes: Sequence[Shape], needs: Sequence[int]) -> list[Want]:
-    roles = zip(gang.roles, shapes, needs, strict=True)
-    return [Want(i, shape, need, role) for i, (role, shape, need) in enumerate(roles) if need > 0]

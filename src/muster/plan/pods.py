@@ -34,7 +34,7 @@ def admit_pods(state: State, now: float, plan: Plan) -> None:
 def _pods(entry: Entry) -> Iterator[Pod]:
     number = 0
     ask = entry.asks[0]
-    for role, need in enumerate(ask.needs):
+    for role, need in enumerate(ask.blueprint.needs):
         for _ in range(need):
             yield (ask.gang.submitted, number, entry.number, role, entry)
             number += 1
@@ -43,7 +43,7 @@ def _pods(entry: Entry) -> Iterator[Pod]:
 def _bind(state: State, pod: Pod, full: set[int], now: float, plan: Plan) -> bool:
     *_, role, entry = pod
     ask = entry.asks[0]
-    shape = ask.shapes[role]
+    shape = ask.blueprint.shapes[role]
     if shape.id in full:
         return False
     if not state.present.total(shape):
@@ -52,7 +52,9 @@ def _bind(state: State, pod: Pod, full: set[int], now: float, plan: Plan) -> boo
     holding = state.running.get(entry.uid)
     if holding is None:
         state.leave(entry)
-        holding = state.running[entry.uid] = Holding(ask.gang, now, expected_end(ask.gang, now), [], ask.shapes)
+        holding = state.running[entry.uid] = Holding(
+            ask.gang, now, expected_end(ask.gang, now), [], ask.blueprint, ask.blueprint.plain
+        )
     node = int(np.argmax(state.present.slots(shape) > 0))
     part = Part(role, shape, np.array([node]), np.array([1]), 1)
     state.seat(holding, part)

@@ -1,7 +1,8 @@
 """Repair: a gang left partial by a failure is completed near its survivors, or after its grace stopped whole."""
 
 from muster.plan.actions import Plan, Stop
-from muster.plan.asking import holding_ask
+from muster.plan.asking import wants_of
+from muster.plan.company import Company
 from muster.plan.holding import Holding
 from muster.plan.place import place_in_one_domain
 from muster.plan.room import Part
@@ -29,16 +30,17 @@ def repair(state: State, now: float, plan: Plan) -> None:
 
 def _near(state: State, holding: Holding, missing: list[int]) -> list[Part] | None:
     """The smallest domain around a survivor that holds what is missing; anywhere, unless one domain is required."""
-    ask = holding_ask(holding)
-    wants = state.asker.wants(holding.gang, holding.shapes, missing, state.tenants)
+    plan = holding.blueprint
+    wants = wants_of(holding.gang.roles, plan.shapes, missing)
+    company = Company(state.tenants, holding.gang.namespace)
     survivors = holding.nodes()
     if len(survivors):
         for depth in range(len(state.forest.levels) - 1, -1, -1):
             level = state.forest.levels[depth]
             here = level.of_node == level.of_node[survivors[0]]
-            found = place_in_one_domain(state.present, state.forest, wants, depth, here[level.starts], None)
+            found = place_in_one_domain(state.present, state.forest, wants, depth, company, here[level.starts], None)
             if found is not None:
                 return found[0]
-            if depth == ask.required:
+            if depth == plan.required:
                 return None
-    return state.asker.seat(state.present, ask, missing)
+    return state.asker.seat(state.present, holding.ask, missing)

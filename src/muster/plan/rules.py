@@ -125,8 +125,7 @@ def _admits(mark: Marks, tolerations: tuple[Toleration, ...]) -> bool:
     if not schedulable:
         taints = (*taints, CORDON)
     return ready and all(
-        taint.effect == "PreferNoSchedule" or any(tolerates(each, taint) for each in tolerations)
-        for taint in taints
+        taint.effect == "PreferNoSchedule" or any(tolerates(each, taint) for each in tolerations) for taint in taints
     )
 
 

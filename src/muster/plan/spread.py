@@ -139,9 +139,7 @@ class _Taken:
 
     def __init__(self, codes: Ints) -> None:
         self.codes = codes
-        self.free = np.ones(
-            int(codes.max(initial=-1)) + 2, dtype=bool
-        )  # the last entry: no domain, always free
+        self.free = np.ones(int(codes.max(initial=-1)) + 2, dtype=bool)  # the last entry: no domain, always free
 
     def open(self) -> Bools:
         return self.free[self.codes]

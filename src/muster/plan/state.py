@@ -5,7 +5,7 @@ state, built cold, plans as the old one would have. What is kept beyond them are
 """
 
 from collections.abc import Iterable, Sequence
-
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,18 +13,18 @@ import numpy as np
 from muster.model.gang import Gang, Running, Seats
 from muster.model.node import Node
 from muster.model.topology import Topology
-from muster.plan.asking import Asker, holding_ask
+from muster.plan.asking import Asker
 from muster.plan.counted import Counted
 from muster.plan.domains import DomainLedger
+from muster.plan.explain import explain
 from muster.plan.forest import Forest, in_order
-from muster.plan.holding import Holding, expected_end
+from muster.plan.holding import NOWHERE, Holding, expected_end
 from muster.plan.ledger import Ledger
 from muster.plan.nodewise import Nodewise
-from muster.plan.room import Part
 from muster.plan.policy import Policy
-from muster.plan.room import Present
+from muster.plan.room import Part, Present
 from muster.plan.rules import Classes
-from muster.plan.shapes import Bools, Shapes
+from muster.plan.shapes import Bools, Shape, Shapes
 from muster.plan.tenants import Tenants
 from muster.plan.waiting import Entry, Queue
 
@@ -46,6 +46,7 @@ class State:
         self.room_grew = True
         self.news = True  # something ended otherwise than promised, or the cluster changed: promises may improve
         self.outlook: Counted | Nodewise | None = None
+        self.outlook_of: Shape | None = None  # what it was built for
         self.promises: dict[str, Entry] = {}
         self.held: Bools | None = None  # nodes kept free for an aged gang that nobody can promise a time
         self.pods: list[Pod] = []  # used by the policy that binds pods one by one
@@ -82,6 +83,8 @@ class State:
 
     def enqueue(self, entry: Entry) -> None:
         self.asker.join(entry)
+        if entry.kind.hopeless:
+            entry.promised = None
         if entry.promised is not None:
             self.promises[entry.uid] = entry
             self.outlook = None
@@ -96,9 +99,14 @@ class State:
         if entry in self.fresh:
             self.fresh.remove(entry)
         self.leave(entry)
+        self._drop_pods(uid)
         if not entry.kind.hopeless:
-            self.asker.count(entry.asks, -1)
+            self.asker.count(entry, -1)
         self.room_grew = self.news = True
+
+    def _drop_pods(self, uid: str) -> None:
+        if self.pods:
+            self.pods = [pod for pod in self.pods if pod[-1].uid != uid]
 
     def leave(self, entry: Entry) -> None:
         """Out of the queue, and its promise with it."""
@@ -127,8 +135,8 @@ class State:
         del self.running[uid]
         self.partial.discard(uid)
         self.bending.discard(uid)
-        self.domains.give(holding)
-        self.asker.count([holding_ask(holding)], -1)
+        self._drop_pods(uid)
+        self.asker.count_one(holding.what, -1)
         self.room_grew = self.news = True
 
     def _vacate(self, holding: Holding, now: float) -> None:
@@ -137,27 +145,28 @@ class State:
             self.present.give(part)
             self.tenants.remove(holding.gang.namespace, holding.gang.roles[part.role], part.nodes, part.counts)
         holding.parts = []
+        self.domains.give(holding)
         if self.outlook is not None:
             self.outlook.ended(holding, members, now)
 
     def lose(self, uid: str, role: int, node: str, count: int, now: float) -> None:
         """Members are gone from a node without having finished; the gang may be partial now."""
-        self._drop(self.running[uid], role, node, count, now)
+        self._drop(self.running[uid], role, node, count)
         holding = self.running[uid]
         if any(holding.missing()):
             self.partial.add(uid)
             if holding.partial_since is None:
                 holding.partial_since = now
 
-    def succeed(self, uid: str, role: int, node: str, count: int, now: float) -> None:
+    def succeed(self, uid: str, role: int, node: str, count: int) -> None:
         """Members finished: their room is free, and they still count for the quorum."""
         holding = self.running[uid]
         if not holding.succeeded:
             holding.succeeded = [0] * len(holding.gang.roles)
         holding.succeeded[role] += count
-        self._drop(holding, role, node, count, now)
+        self._drop(holding, role, node, count)
 
-    def _drop(self, holding: Holding, role: int, node: str, count: int, now: float) -> None:
+    def _drop(self, holding: Holding, role: int, node: str, count: int) -> None:
         index = self.ledger.index[node]
         for part in holding.parts:
             where = np.flatnonzero(part.nodes == index)
@@ -167,27 +176,31 @@ class State:
             lost = Part(role, part.shape, np.array([index]), np.array([gone]), gone)
             self.present.give(lost)
             self.tenants.remove(holding.gang.namespace, holding.gang.roles[role], lost.nodes, lost.counts)
+            if self.outlook is not None:
+                self.outlook.ended(holding, gone, -inf)
             left = part.counts.copy()
             left[where[0]] -= gone
             part.nodes, part.counts, part.members = part.nodes[left > 0], left[left > 0], part.members - gone
             count -= gone
         holding.parts = [part for part in holding.parts if len(part.nodes)]
-        self.outlook = None
+        if not holding.parts:
+            self.domains.give(holding)
         self.room_grew = self.news = True
 
     def adopt(self, running: Running) -> None:
         """A gang that was bound before this state was built."""
         gang = running.gang
-        holding = Holding(gang, running.started, expected_end(gang, running.started), [], self.asker.shapes(gang))
+        plan = self.asker.blueprint(gang)
+        what = None if gang.group else plan.plain
+        holding = Holding(gang, running.started, expected_end(gang, running.started), [], plan, what)
         holding.succeeded = list(running.succeeded)
         holding.partial_since = running.partial_since
         for seats in running.seats:
             self.seat(holding, self._part(holding, seats))
-        if self.ledger.free.min(initial=0) < 0:
-            self.ledger.overdrawn = True
-        self.domains.adopt(holding)
+        self.ledger.audit()
+        self.domains.take(holding)
         self.running[gang.uid] = holding
-        self.asker.count([holding_ask(holding)], 1)
+        self.asker.count_one(holding.what, 1)
         self.track(holding)
         self.outlook = None
 
@@ -203,7 +216,7 @@ class State:
     def _part(self, holding: Holding, seats: Seats) -> Part:
         nodes = np.array([self.ledger.index[name] for name in seats.nodes], dtype=np.int64)
         counts = np.array(seats.counts, dtype=np.int64)
-        return Part(seats.role, holding.shapes[seats.role], nodes, counts, sum(seats.counts))
+        return Part(seats.role, holding.blueprint.shapes[seats.role], nodes, counts, sum(seats.counts))
 
     def seat(self, holding: Holding, part: Part) -> None:
         """Members take their nodes in the ledger."""
@@ -232,20 +245,23 @@ class State:
         entries = sorted(self.queue.entries.values(), key=lambda e: e.number)
         self.queue = Queue(self.policy)
         self.promises = {}
+        self.held = None
         self.partial.clear()
         self._build(in_order(nodes, self.topology))
         for holding in holdings.values():
             self._reseat(holding, names)
+        self.ledger.audit()
         for entry in entries:
             again = self.asker.entry(tuple(ask.gang for ask in entry.asks), entry.number)
-            again.promised = entry.promised
+            again.promised, again.written = entry.promised, entry.written
             self.enqueue(again)
         self.fresh = []
         self._cluster_changed()
 
     def _reseat(self, holding: Holding, names: Sequence[str]) -> None:
-        parts, holding.parts = holding.parts, []
-        holding.shapes = self.asker.shapes(holding.gang)
+        parts, holding.parts, holding.domain = holding.parts, [], NOWHERE
+        holding.blueprint = self.asker.blueprint(holding.gang)
+        holding.what = None if holding.what is None else holding.blueprint.plain
         self.running[holding.uid] = holding
         for part in parts:
             kept = [
@@ -255,9 +271,12 @@ class State:
             ]
             if kept:
                 nodes, counts = (np.array(column, dtype=np.int64) for column in zip(*kept, strict=True))
-                self.seat(holding, Part(part.role, holding.shapes[part.role], nodes, counts, int(counts.sum())))
-        self.asker.count([holding_ask(holding)], 1)
-        self.domains.adopt(holding)
+                self.seat(
+                    holding,
+                    Part(part.role, holding.blueprint.shapes[part.role], nodes, counts, int(counts.sum())),
+                )
+        self.asker.count_one(holding.what, 1)
+        self.domains.take(holding)
         self.track(holding)
 
     def _cluster_changed(self) -> None:
@@ -269,16 +288,28 @@ class State:
     # The future
 
     def future(self, now: float) -> Counted | Nodewise:
-        """Counts while they are exact, nodes otherwise. Built when first needed, then kept up with each start and end."""
+        """Counts while they are exact, nodes otherwise. Built when first needed, then kept up with."""
         shape = self.asker.only_shape()
-        if self.outlook is not None and (shape is not None) == isinstance(self.outlook, Counted):
+        if self.outlook is not None and shape is self.outlook_of:
             return self.outlook
+        self.outlook_of = shape
         running = self.running.values()
-        if shape is not None:
+        if shape is not None and self._each_holds_a_slot(shape):
             self.outlook = Counted(shape, now, running, self.promises.values())
         else:
             self.outlook = Nodewise(self.ledger, self.asker.place, now, running, self.promises.values())
+        for entry in self.outlook.lost:  # nodes failed or someone overstayed: whoever it was promised to asks anew
+            entry.promised = None
+            del self.promises[entry.uid]
+            self.room_grew = True
         return self.outlook
+
+    def _each_holds_a_slot(self, shape: Shape) -> bool:
+        """Whether everyone who ends gives slots back: not where nodes were closed or shrank under them."""
+        if self.ledger.overdrawn:
+            return False
+        closed = None if shape.allowed is None else ~shape.allowed
+        return closed is None or bool((self.ledger.free == self.ledger.capacity)[:, closed].all())
 
     def has_room_for(self, uid: str) -> bool:
         """Whether a waiting gang fits into what is free now, promises aside."""
@@ -289,10 +320,9 @@ class State:
             return self.present.total(single[0]) >= single[1]
         return self.asker.place(self.present, entry, None) is not None
 
-    def why(self, uid: str) -> str:
-        """Why a gang has not started."""
-        entry = self.queue.entries.get(uid)
-        return entry.kind.hopeless if entry is not None else ""
+    def why(self, uid: str, now: float) -> str:
+        """Why a gang has not started, or nothing if it has."""
+        return next((waiting.reason for waiting in explain(self, now) if waiting.uid == uid), "")
 
     @property
     def firm(self) -> bool:

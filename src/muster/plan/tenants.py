@@ -45,7 +45,7 @@ class Group:
     def put(self, nodes: Ints, counts: Ints) -> None:
         self.parts.append((nodes, counts))
         if len(self.parts) >= self.compact_at:
-            self._compact()
+            self.compact()
             self.compact_at = max(_PARTS, 2 * len(self.parts))
 
     def take_back(self, nodes: Ints, counts: Ints) -> None:
@@ -55,7 +55,7 @@ class Group:
                 return
         self.put(nodes, -counts)
 
-    def _compact(self) -> None:
+    def compact(self) -> None:
         if not self.parts:
             return
         nodes, where = np.unique(np.concatenate([part[0] for part in self.parts]), return_inverse=True)
@@ -75,6 +75,7 @@ class Tenants:
         self.repelling: dict[Pair | None, dict[Group, None]] = {}
         self.with_ports: dict[Group, None] = {}
         self.sweep_at = _GROUPS
+        self.by_role: dict[int, tuple[Role, Group]] = {}  # the short way, for roles that many gangs share
 
     def add(self, namespace: str, role: Role, nodes: Ints, counts: Ints) -> None:
         """Members of a role now hold nodes. The arrays are kept and may not change."""
@@ -86,7 +87,9 @@ class Tenants:
 
     def concerns(self, namespace: str, role: Role) -> bool:
         """Whether limits can be anything but UNLIMITED: a cheap test, which may say yes in vain."""
-        return role.rules.narrows_by_pods() or any(True for _ in self._repelled_by(namespace, role))
+        if role.rules.narrows_by_pods():
+            return True
+        return bool(self.repelling) and any(True for _ in self._repelled_by(namespace, role))
 
     def limits(self, namespace: str, role: Role) -> Limits:
         """What the rules of the role, and those of running pods, come to."""
@@ -187,6 +190,14 @@ class Tenants:
                         yield group, term
 
     def _group(self, namespace: str, role: Role) -> Group:
+        known = self.by_role.get(id(role))
+        if known is not None and known[0] is role and known[1].namespace == namespace:
+            return known[1]
+        group = self._find(namespace, role)
+        self.by_role[id(role)] = role, group
+        return group
+
+    def _find(self, namespace: str, role: Role) -> Group:
         rules = role.rules
         key = (namespace, frozenset(role.labels.items()), rules.away, rules.host_ports)
         group = self.groups.get(key)
@@ -212,7 +223,10 @@ class Tenants:
 
     def _sweep(self) -> None:
         """Forget the groups that nobody belongs to any more."""
+        for group in self.groups.values():
+            group.compact()
         alive = [group for group in self.groups.values() if group.parts]
+        self.by_role.clear()
         for index in (self.groups, self.by_pair, self.repelling, self.with_ports):
             index.clear()
         for group in alive:

@@ -10,7 +10,7 @@ from heapq import heappop, heappush
 from math import inf
 from operator import attrgetter
 
-from muster.model.gang import Gang
+from muster.model.gang import Gang, Role
 from muster.plan.policy import Policy
 from muster.plan.shapes import Shape
 
@@ -18,18 +18,27 @@ Rank = tuple[float, ...]
 
 
 @dataclass(slots=True)
-class Ask:
-    """One gang's quorum: shape and number per role, and the level all of it must share (-1: none)."""
+class Blueprint:
+    """A gang's quorum against one set of nodes, the same for every gang with these roles and this closeness."""
 
-    gang: Gang
+    roles: tuple[Role, ...]
     shapes: tuple[Shape, ...]
     needs: tuple[int, ...]
-    required: int
+    members: int
+    bends: bool  # some role can use more than its quorum
+    required: int  # depth of the level all of it must share; -1: none
     preferred: int
+    unknown_level: str  # required, but no node is labelled with it
+    plain: Shape | None  # its one shape, if its chances are a matter of counting slots
+    key: object
 
-    @property
-    def members(self) -> int:
-        return sum(self.needs)
+
+@dataclass(slots=True)
+class Ask:
+    """One gang that waits, and what it asks for."""
+
+    gang: Gang
+    blueprint: Blueprint
 
 
 @dataclass(slots=True, eq=False)
@@ -38,11 +47,13 @@ class Entry:
 
     uid: str
     asks: tuple[Ask, ...]
+    key: object  # entries of equal key stand or fall together
     number: int  # order of arrival
     rank: Rank = ()
     kind: "Kind" = field(default=None, repr=False)  # type: ignore[assignment]  # set on joining the queue
-    length: float = inf  # of the longest gang; unknown is for ever
+    length: float = 0.0  # of the longest gang; unknown is for ever
     promised: float | None = None
+    written: float | None = None  # the promise its owner knows of, which may have been taken back since
     aged: bool = False
 
     @property
@@ -53,6 +64,11 @@ class Entry:
 RANK = attrgetter("rank")
 
 
+def by_time(entry: Entry) -> tuple[float, Rank]:
+    """The order in which promises fall due."""
+    return (inf if entry.promised is None else entry.promised), entry.rank
+
+
 @dataclass(slots=True, eq=False)
 class Kind:
     """Gangs that ask for the same: `single` is the one shape and number of a gang with nothing special about it."""
@@ -61,7 +77,6 @@ class Kind:
     single: tuple[Shape, int] | None
     entries: list[Entry] = field(default_factory=list)
     hopeless: str = ""  # why it does not even fit the empty cluster
-    lacks: tuple[object, ...] = ()  # why the first of it did not start in the last pass
 
 
 class Queue:
@@ -69,16 +84,23 @@ class Queue:
         self.policy = policy
         self.kinds: dict[object, Kind] = {}
         self.entries: dict[str, Entry] = {}
+        self.moves = policy.moves
+        self.classes = [part.key for part in policy.order if part.name == "priority"]
+        self.orders = [part.key for part in policy.order if part.name != "priority"]
         self.young: list[tuple[float, int, Entry]] = []  # by submission: who comes of age next
         self.ranked_at: float | None = None
 
-    def join(self, entry: Entry, key: object, now: float) -> Kind:
-        kind = self.kinds.get(key)
+    def join(self, entry: Entry, now: float) -> Kind:
+        kind = self.kinds.get(entry.key)
         if kind is None:
-            kind = self.kinds[key] = Kind(key, single(entry))
+            kind = self.kinds[entry.key] = Kind(entry.key, single(entry))
+        self.ranked_at = None
         entry.kind = kind
         entry.rank = self.rank(entry, now)
-        insort(kind.entries, entry, key=RANK)
+        if kind.entries and entry.rank < kind.entries[-1].rank:
+            insort(kind.entries, entry, key=RANK)
+        else:
+            kind.entries.append(entry)
         self.entries[entry.uid] = entry
         if not entry.aged and self.policy.age_bound < inf:
             heappush(self.young, (entry.gang.submitted, entry.number, entry))
@@ -95,26 +117,25 @@ class Queue:
             del self.kinds[entry.kind.key]
 
     def rank(self, entry: Entry, now: float) -> Rank:
-        """Aged gangs first, in order of submission; then by the policy; then by arrival."""
+        """Aged gangs first, in order of submission; then by the policy; then by submission."""
         gang = entry.asks[0].gang
-        order = self.policy.order
         entry.aged = now - gang.submitted >= self.policy.age_bound
-        classes = [part.key(gang, now) for part in order if part.name == "priority"]
+        classes = [key(gang, now) for key in self.classes]
         if entry.aged:
             return (*classes, 0.0, gang.submitted, entry.number)
-        return (*classes, 1.0, *[part.key(gang, now) for part in order if part.name != "priority"], entry.number)
+        return (*classes, 1.0, *[key(gang, now) for key in self.orders], gang.submitted, entry.number)
 
     def age(self, now: float) -> bool:
         """Bring ranks up to date. True if the order may have changed."""
         bound = self.policy.age_bound
-        if not self.policy.moves and not (self.young and self.young[0][0] + bound <= now):
+        if not self.moves and not (self.young and self.young[0][0] + bound <= now):
             return False
         aged = []
         while self.young and self.young[0][0] + bound <= now:
             entry = heappop(self.young)[2]
             if entry.uid in self.entries and not entry.aged:
                 aged.append(entry)
-        moved = self.policy.moves and now != self.ranked_at
+        moved = self.moves and now != self.ranked_at
         self.ranked_at = now
         for entry in aged:
             entry.rank = self.rank(entry, now)
@@ -131,15 +152,22 @@ class Queue:
         return [kind for kind in self.kinds.values() if not kind.hopeless]
 
 
-def is_plain(ask: Ask) -> bool:
-    """One role, anywhere, each member by itself: its chances are a matter of counting slots."""
-    if len(ask.shapes) != 1 or ask.required >= 0:
-        return False
-    role = ask.gang.roles[0]
-    layout = role.parallelism
-    return (layout is None or layout.tp == layout.pp == 1) and not role.rules.narrows_by_pods()
+def plain_shape(roles: tuple[Role, ...], shapes: tuple[Shape, ...], required: int) -> Shape | None:
+    """One role, anywhere, each member by itself: then the shape tells all."""
+    if len(roles) != 1 or required >= 0:
+        return None
+    layout = roles[0].parallelism
+    rules = roles[0].rules
+    if (layout is not None and layout.tp * layout.pp > 1) or rules.narrows_by_pods() or rules.pods_preferred:
+        return None
+    return shapes[0]
+
+
+def minds_company(entry: Entry) -> bool:
+    """Whether who runs on a node, and not just what is free there, decides if it may."""
+    return any(role.rules.narrows_by_pods() for ask in entry.asks for role in ask.gang.roles)
 
 
 def single(entry: Entry) -> tuple[Shape, int] | None:
-    ask = entry.asks[0]
-    return (ask.shapes[0], ask.needs[0]) if len(entry.asks) == 1 and is_plain(ask) else None
+    plan = entry.asks[0].blueprint
+    return (plan.plain, plan.members) if len(entry.asks) == 1 and plan.plain is not None else None

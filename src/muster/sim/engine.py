@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from heapq import heappop, heappush
+from math import inf
 from time import perf_counter
 
 from muster.model.gang import Gang
@@ -16,6 +17,7 @@ from muster.model.node import Node
 from muster.model.topology import Topology
 from muster.plan.actions import Bind, Plan, Stop
 from muster.plan.cycle import cycle
+from muster.plan.explain import explain
 from muster.plan.policy import Policy, parse
 from muster.plan.state import State
 from muster.sim.outcome import History, Outcome
@@ -47,7 +49,15 @@ def simulate(
     unit = counted(name for node in machines for name in node.capacity)
     capacity = sum(node.capacity.get(unit, 0) for node in machines) // PER_UNIT.get(unit, 1)
     return History(
-        workload, chosen.name, tie_break, engine.outcomes, capacity, unit, seconds, engine.cycles, dict(engine.fired)
+        workload,
+        chosen.name,
+        tie_break,
+        engine.outcomes,
+        capacity,
+        unit,
+        seconds,
+        engine.cycles,
+        dict(engine.fired),
     )
 
 
@@ -63,23 +73,27 @@ class Engine:
         self.ends: list[tuple[float, int, str]] = []
         self.starts = 0
         self.cycles = 0
+        self.now = 0.0
         self.fired: Counter[str] = Counter()
 
     def run(self, progress: Progress | None) -> None:
-        arrivals, ends, gangs = self.arrivals, self.ends, self.gangs
-        at, total = 0, len(arrivals)
-        while at < total or ends:
-            time = gangs[arrivals[at]].submitted if at < total else ends[0][0]
+        coming = [self.gangs[i] for i in self.arrivals]
+        times = [gang.submitted for gang in coming]
+        at, total = 0, len(coming)
+        while at < total or self.ends:
+            ends = self.ends
+            time = times[at] if at < total else inf
             if ends and ends[0][0] < time:
                 time = ends[0][0]
             time = self.earlier_wake(time)
             first = at
-            while at < total and gangs[arrivals[at]].submitted <= time:
+            while at < total and times[at] <= time:
                 at += 1
             over = []
             while ends and ends[0][0] <= time:
                 over.append(heappop(ends)[2])
-            self.instant(time, over, [gangs[i] for i in arrivals[first:at]])
+            self.now = time
+            self.instant(time, over, coming[first:at])
             if progress is not None and self.cycles % REPORT_EVERY == 0:
                 progress(at, total)
         self._explain_the_rest()
@@ -110,7 +124,8 @@ class Engine:
 
     def _bound(self, action: Bind, now: float) -> None:
         outcome = self.by_uid[action.gang.uid]
-        outcome.nodes += tuple(pair for seats in action.seats for pair in zip(seats.nodes, seats.counts, strict=True))
+        for seats in action.seats:
+            outcome.nodes += tuple(zip(seats.nodes, seats.counts, strict=True))
         if action.complete and outcome.started is None:
             outcome.started = now
             outcome.backfilled = action.why == "backfill"
@@ -133,9 +148,12 @@ class Engine:
         self.state.submit(action.gang)
 
     def _explain_the_rest(self) -> None:
-        for uid, outcome in self.by_uid.items():
-            if outcome.started is None:
-                outcome.reason = self.state.why(uid)
+        for waiting in explain(self.state, self.now):
+            self.by_uid[waiting.uid].reason = waiting.reason
+        for uid, holding in self.state.running.items():
+            missing = sum(holding.missing())
+            if missing:
+                self.by_uid[uid].reason = f"holds {holding.members()} members and waits for {missing} more"
 
 
 class Batch(Engine):
@@ -148,10 +166,7 @@ class Batch(Engine):
 
     def earlier_wake(self, time: float) -> float:
         wake = self.state.wake_at(self.now) if self.cycles else None
-        self.now = time if wake is None or wake > time else wake
-        return self.now
-
-    now = 0.0
+        return time if wake is None or wake > time else wake
 
 
 class Pyss(Engine):

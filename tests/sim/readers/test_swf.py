@@ -60,16 +60,12 @@ def test_jobs_of_one_size_share_their_roles(tmp_path: Path) -> None:
 
 
 def test_a_file_out_of_submit_order_is_put_in_order_of_submit_time_and_number(tmp_path: Path) -> None:
-    records = [
-        GOOD.replace("1 0 5", f"{number} {submit} 5", 1) for number, submit in ((10, 7), (9, 7), (2, 3))
-    ]
+    records = [GOOD.replace("1 0 5", f"{number} {submit} 5", 1) for number, submit in ((10, 7), (9, 7), (2, 3))]
     assert [job.id for job in read_trace(written(tmp_path, *records)).jobs] == ["2", "9", "10"]
 
 
 def test_a_file_in_submit_order_keeps_its_order(tmp_path: Path) -> None:
-    records = [
-        GOOD.replace("1 0 5", f"{number} {submit} 5", 1) for number, submit in ((10, 7), (9, 7), (2, 8))
-    ]
+    records = [GOOD.replace("1 0 5", f"{number} {submit} 5", 1) for number, submit in ((10, 7), (9, 7), (2, 8))]
     assert [job.id for job in read_trace(written(tmp_path, *records)).jobs] == ["10", "9", "2"]
 
 
@@ -80,12 +76,11 @@ def test_a_file_in_submit_order_keeps_its_order(tmp_path: Path) -> None:
         (GOOD.replace("100", "soon"), "line 2: run time (column 4) is 'soon'; give a number, -1 if unknown"),
         (GOOD.replace(" 200", " nan"), "line 2: requested time (column 9) is 'nan'"),
         (GOOD.replace("4 200", "-8 200"), "line 2: requested processors (column 8) is -8; give at least 0"),
-        (GOOD.replace("4 200", "1.5 200"), "line 2: the number of processors (columns 5 and 8) is not whole"),
+        (GOOD.replace("4 200", "9e9 200"), "line 2: the number of processors (columns 5 and 8) is not a whole number"),
+        (GOOD.replace("4 200", "1.5 200"), "line 2: the number of processors (columns 5 and 8) is not a whole number"),
     ],
 )
-def test_a_malformed_record_is_one_line_naming_file_line_and_field(
-    tmp_path: Path, record: str, message: str
-) -> None:
+def test_a_malformed_record_is_one_line_naming_file_line_and_field(tmp_path: Path, record: str, message: str) -> None:
     path = written(tmp_path, record)
     with pytest.raises(UserError) as caught:
         read_trace(path)

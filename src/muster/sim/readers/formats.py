@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from muster.errors import UserError
-from muster.sim.readers import swf
+from muster.sim.readers import itp, openb, plain, pollux, swf, tiresias
 from muster.sim.readers.source import Source, open_source
 from muster.sim.workload import Workload
 
@@ -19,7 +19,14 @@ class Format:
     read: Callable[[Source], Workload]
 
 
-FORMATS: tuple[Format, ...] = (Format("Standard Workload Format", swf.sniff, swf.read),)
+FORMATS: tuple[Format, ...] = (
+    Format("Standard Workload Format", swf.sniff, swf.read),
+    Format("Microsoft ITP", itp.sniff, itp.read),
+    Format("Alibaba openb", openb.sniff, openb.read),
+    Format("Pollux or Sia workload", pollux.sniff, pollux.read),
+    Format("Tiresias", tiresias.sniff, tiresias.read),
+    Format("plain CSV", plain.sniff, plain.read),
+)
 
 
 def read_trace(trace: str, limit: int | None = None) -> Workload:
@@ -51,8 +58,6 @@ def _no_twins(source: Source, workload: Workload) -> None:
     seen: set[str] = set()
     for job in workload.jobs:
         if job.id in seen:
-            lines = (
-                n for n, line in enumerate(source.lines, 1) if job.id in re.split(r"[\s,]+", line.strip())
-            )
+            lines = (n for n, line in enumerate(source.lines, 1) if job.id in re.split(r"[\s,]+", line.strip()))
             raise source.error(list(lines)[1], f"job {job.id!r} is there twice; give every job its own id")
         seen.add(job.id)

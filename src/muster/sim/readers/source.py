@@ -64,9 +64,7 @@ def _readable(path: Path) -> Iterator[None]:
     except IsADirectoryError:
         raise UserError(f"{path}: this is a folder; give one trace file in it") from None
     except UnicodeDecodeError as error:
-        raise UserError(
-            f"{path}: this is not text (byte {error.start}); give a trace, or a .gz of one"
-        ) from None
+        raise UserError(f"{path}: this is not text (byte {error.start}); give a trace, or a .gz of one") from None
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
 
@@ -90,6 +88,4 @@ def _choose(path: Path, names: list[str], member: str) -> str:
     if not member and len(tables) == 1:
         return tables[0]
     problem = f"there is no member {member!r} in it" if member else "it holds several traces"
-    raise UserError(
-        f"{path}: {problem}; give {path.name}:MEMBER, one of: {', '.join(tables) or '(none found)'}"
-    )
+    raise UserError(f"{path}: {problem}; give {path.name}:MEMBER, one of: {', '.join(tables) or '(none found)'}")

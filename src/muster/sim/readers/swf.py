@@ -14,10 +14,13 @@ time and job number.
 
 import itertools
 import math
+import re
 
 from muster.errors import UserError
 from muster.model.gang import Gang, Role
+from muster.model.node import Node
 from muster.sim.readers.source import Source
+from muster.sim.readers.table import MOST
 from muster.sim.workload import CPU, PER_UNIT, Job, Workload
 
 _COLUMNS = 18
@@ -29,6 +32,7 @@ _NAMES = {
     7: "requested processors",
 }
 _NAMES |= {8: "requested time"}
+_MAX_PROCS = re.compile(r";\s*MaxProcs:\s*([1-9]\d*)\s*$")
 _UNKNOWN = "-1"
 _PARTIAL = {"2", "3", "4"}
 
@@ -45,9 +49,13 @@ def read(source: Source) -> Workload:
     jobs: list[Job] = []
     skipped: list[str] = []
     shapes: _Shapes = {}
+    nodes: tuple[Node, ...] = ()
     for number, line in enumerate(source.lines, start=1):
         fields = line.split()
-        if not fields or fields[0].startswith(";"):
+        if not fields:
+            continue
+        if fields[0].startswith(";"):
+            nodes = _machine(line) or nodes
             continue
         try:
             job = _job(fields, shapes)
@@ -57,7 +65,13 @@ def read(source: Source) -> Workload:
             jobs.append(job)
         else:
             skipped.append(f"{source.where}, line {number}: job {fields[0]} left out: {job}")
-    return Workload(source.name, tuple(_in_order(jobs)), skipped=tuple(skipped))
+    return Workload(source.name, tuple(_in_order(jobs)), nodes, skipped=tuple(skipped))
+
+
+def _machine(comment: str) -> tuple[Node, ...]:
+    """The machine the log was taken on, from its header."""
+    found = _MAX_PROCS.match(comment)
+    return (Node("machine", {CPU: int(found[1]) * PER_UNIT[CPU]}),) if found else ()
 
 
 def _job(fields: list[str], shapes: _Shapes) -> Job | str:
@@ -89,7 +103,7 @@ def _job(fields: list[str], shapes: _Shapes) -> Job | str:
 
 
 def _shape(processors: float, shapes: _Shapes) -> tuple[Role, ...]:
-    if not processors.is_integer():
+    if not processors.is_integer() or processors > MOST:
         raise ValueError
     shapes[processors] = (Role("job", int(processors), {CPU: PER_UNIT[CPU]}),)
     return shapes[processors]
@@ -106,23 +120,17 @@ def _why_left_out(submitted: float, runtime: float, processors: float) -> str:
 def _malformed(source: Source, line: int, fields: list[str]) -> UserError:
     """Find out which field broke the record: only now, so that good records cost nothing."""
     if len(fields) != _COLUMNS:
-        return source.error(
-            line, f"{len(fields)} fields; a record of the Standard Workload Format has {_COLUMNS}"
-        )
+        return source.error(line, f"{len(fields)} fields; a record of the Standard Workload Format has {_COLUMNS}")
     for index, name in _NAMES.items():
         try:
             value = float(fields[index])
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            return source.error(
-                line, f"{name} (column {index + 1}) is {fields[index]!r}; give a number, -1 if unknown"
-            )
+            return source.error(line, f"{name} (column {index + 1}) is {fields[index]!r}; give a number, -1 if unknown")
         if value < -1:
-            return source.error(
-                line, f"{name} (column {index + 1}) is {value:g}; give at least 0, -1 if unknown"
-            )
-    return source.error(line, "the number of processors (columns 5 and 8) is not whole")
+            return source.error(line, f"{name} (column {index + 1}) is {value:g}; give at least 0, -1 if unknown")
+    return source.error(line, f"the number of processors (columns 5 and 8) is not a whole number up to {MOST}")
 
 
 def _in_order(jobs: list[Job]) -> list[Job]:
