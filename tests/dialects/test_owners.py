@@ -25,14 +25,10 @@ spec:
 
 def child_job(world: Scene, name: str, *, owner: str = "train", kind: str = "JobSet") -> None:
     version = "jobset.x-k8s.io/v1alpha2" if kind == "JobSet" else "ray.io/v1"
-    reference = {
-        "apiVersion": version, "kind": kind, "name": owner, "uid": f"uid-{kind.lower()}-{owner}", "controller": True
-    }  # fmt: skip
-    tree: Tree = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "ownerReferences": [reference]},
-    }
+    uid = f"uid-{kind.lower()}-{owner}"
+    reference = {"apiVersion": version, "kind": kind, "name": owner, "uid": uid, "controller": True}
+    meta: Tree = {"name": name, "ownerReferences": [reference]}
+    tree: Tree = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta}
     spec = {"parallelism": 2, "completions": 2, "completionMode": "Indexed"}
     world.put({**tree, "spec": spec})
 

@@ -60,6 +60,14 @@ async def cut_in_body(request: web.BaseRequest) -> web.StreamResponse:
     return await cut(request)
 
 
+async def stall_in_body(request: web.BaseRequest) -> web.StreamResponse:
+    """A fault: the answer begins, and then nothing more comes."""
+    response = web.StreamResponse(headers={"Content-Length": "1000"})
+    await response.prepare(request)
+    await response.write(b'{"kind":')
+    return await stall(request)
+
+
 async def stall(_: web.BaseRequest) -> web.StreamResponse:
     """A fault: no answer ever."""
     await asyncio.sleep(3600)
@@ -258,7 +266,8 @@ class Stub:
         at = int(version) if version else self.version
         if not version:
             lines = [{"type": "ADDED", "object": tree} for tree in self._state(path, at)]
-            mark = {"resourceVersion": str(at), "annotations": {"k8s.io/initial-events-end": "true"}}
+            mark: Object = {"resourceVersion": str(at), "creationTimestamp": None}  # as real servers write it
+            mark["annotations"] = {"k8s.io/initial-events-end": "true"}
             await self._write(response, [*lines, {"type": "BOOKMARK", "object": {"metadata": mark}}])
         elif at < self.oldest:
             await self._write(response, [{"type": "ERROR", "object": status(410, "Expired")}])

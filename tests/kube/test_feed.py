@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.kube.cache import Cache, Change
-from muster.kube.feed import Feed, State
+from muster.kube.feed import Feed, Initial, State
 from muster.kube.paths import PODS
 from muster.kube.requests import Client
-from muster.kube.watch import Kind
+from muster.kube.watch import Bookmark, Broken, Event, Kind
+from muster.objects.owners import ObjectMeta
 from muster.objects.pods import Pod
 from tests.kube.stub import QUICK, Stub, cut, cut_in_body, refuse, run, status, until
 
@@ -248,6 +249,50 @@ def test_broken_objects_are_left_out_and_named() -> None:
             await until(lambda: equal(stub, feed) and not feed.cache.broken)
 
     run(scenario)
+
+
+def test_watch_lists_that_do_not_come_through_are_given_up() -> None:
+    async def scenario(stub: Stub, client: Client) -> None:
+        stub.put(path("a"))
+        stub.faults = [("sendInitialEvents", cut_in_body)] * 3
+        async with fed(client) as feed:
+            await until(lambda: equal(stub, feed))
+            assert not feed.watch_list
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"type": "SURPRISE", "object": {}},
+        {"type": "ADDED"},
+        {"type": "ADDED", "object": {"metadata": 3, "spec": 3}},
+    ],
+)
+def test_a_line_that_makes_no_sense_is_a_cut(line: Any) -> None:
+    async def scenario(stub: Stub, client: Client) -> None:
+        stub.put(path("a"))
+        async with fed(client) as feed:
+            await until(lambda: equal(stub, feed) and len(stub.watchers) == 1)
+            asked = len(stub.asked)
+            await stub.tell_watches(line)
+            await until(partial(watched_again, stub, asked))
+            stub.put(path("b"))
+            await until(lambda: equal(stub, feed))
+
+    run(scenario)
+
+
+def test_what_is_deleted_while_all_is_told_is_not_there() -> None:
+    initial = Initial[Pod]()
+    kept, gone = (Pod(metadata=ObjectMeta(name=name)) for name in ("kept", "gone"))
+    for kind, each in ((Kind.ADDED, kept), (Kind.ADDED, gone), (Kind.DELETED, gone)):
+        initial.take(Event(kind, each))
+    initial.take(Broken(Kind.ADDED, ObjectMeta(name="broken"), "why"))
+    initial.take(Bookmark("7"))
+    assert list(initial.objects) == [("", "kept")]
+    assert initial.broken == {("", "broken"): "why"}
 
 
 def test_a_quiet_watch_is_renewed_without_a_list() -> None:

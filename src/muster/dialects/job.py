@@ -129,12 +129,22 @@ def is_gang(job: Job) -> bool:
         return said
     if job.spec.scheduling is not None:
         return job.spec.scheduling.quorum is not None
-    return job.spec.completion_mode == "Indexed" and is_whole(job.spec) and job.spec.parallelism > 1
+    return job.spec.completion_mode == "Indexed" and job.spec.completions == job.spec.parallelism > 1
 
 
 def is_whole(spec: JobSpec) -> bool:
-    """Whether each completion has a pod of its own at once: then what succeeded counts as being there."""
-    return spec.completions is not None and spec.completions == spec.parallelism
+    """Whether each completion has a pod of its own at once: then what succeeded counts as being there.
+
+    Without completions no pod is made any more once one succeeded, so that comes to the same.
+    """
+    return spec.completions in {None, spec.parallelism}
+
+
+def can_grow(spec: JobSpec) -> bool:
+    """Whether more pods at once are possible: elastic indices, or work that is left."""
+    if spec.completions == spec.parallelism:
+        return spec.completion_mode == "Indexed"
+    return spec.completions is None or spec.completions > spec.parallelism
 
 
 def _expected(job: Job) -> Expected:
@@ -148,7 +158,7 @@ def _expected(job: Job) -> Expected:
         role=role_of(template),
         count=count,
         template=template,
-        most=count if spec.completion_mode == "Indexed" and is_whole(spec) else 0,
+        most=count if can_grow(spec) else 0,
         done=status.succeeded if is_whole(spec) else 0,
         lost=lost,
     )
@@ -174,7 +184,7 @@ def indexes(text: str) -> Iterator[int]:
 def resize(job: Job, ref: Ref, members: int) -> tuple[Verb, ...]:
     """An elastic Indexed Job takes both numbers together; other Jobs the one."""
     spec: dict[str, int] = {"parallelism": members}
-    if job.spec.completion_mode == "Indexed" and is_whole(job.spec):
+    if job.spec.completion_mode == "Indexed" and job.spec.completions == job.spec.parallelism:
         spec["completions"] = members
     return (patch(SERVED.resource, ref, {"spec": spec}),)
 

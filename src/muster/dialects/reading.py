@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from muster.dialects.cluster import Key, Ref
-from muster.dialects.terms import Hold, Problem, Terms
+from muster.dialects.terms import Hold, Problem, Terms, one_line
 from muster.model.gang import Gang, Running
 
 State = Literal["gated", "waiting", "bound", "running", "succeeded", "failed", "ending"]
@@ -74,7 +74,7 @@ class Reading:
         """What there is to say before the brain has been asked."""
         if self.refused is not None:
             return str(self.refused)
-        return self.hold.message if self.hold is not None else ""
+        return one_line(self.hold.message) if self.hold is not None else ""
 
     def waiting(self, role: int) -> tuple[Member, ...]:
         """The members of a role that want a node, in rank order."""

@@ -16,6 +16,7 @@ from muster.dialects.rules import rules_of
 from muster.dialects.terms import Expected
 from muster.model.resources import Resources
 from muster.model.rules import Rules
+from muster.objects.owners import controller_of
 from muster.objects.pods import Pod
 from muster.objects.requests import pod_footprint
 
@@ -41,10 +42,18 @@ class Part:
     most: int = 0  # what the owner can be resized to
     labels: Mapping[str, str] = field(default_factory=dict)
 
+    tally: dict[State, int] = field(default_factory=dict)
+
+    def add(self, pod: Pod) -> None:
+        """One more pod of this shape."""
+        state = state_of(pod)
+        self.pods.append(pod)
+        self.tally[state] = self.tally.get(state, 0) + 1
+
     def count(self, states: AbstractSet[State]) -> int:
         """Members in any of these states."""
         gone = self.gone if "succeeded" in states else 0
-        return sum(state_of(pod) in states for pod in self.pods) + gone
+        return sum(self.tally.get(state, 0) for state in states) + gone
 
     @property
     def size(self) -> int:
@@ -77,10 +86,10 @@ def parts_of(
             continue  # what replaces it is a pod of its own
         number, shape = shapes.of(pod)
         part = parts.setdefault((role_of(pod), number), Part(role_of(pod), shape))
-        part.pods.append(pod)
+        part.add(pod)
     found = list(parts.values())
     for each in expected:
-        _add_expected(found, each, shapes)
+        _add_expected(found, each, shapes, alone=sum(other.role == each.role for other in expected) == 1)
     order = {each.role: number for number, each in reversed(list(enumerate(expected)))}
     found.sort(key=lambda part: (order.get(part.name, len(order)), part.name))
     for part in found:
@@ -89,22 +98,32 @@ def parts_of(
     return found
 
 
-def _add_expected(parts: list[Part], expected: Expected, shapes: "_Shapes") -> None:
+def _add_expected(parts: list[Part], expected: Expected, shapes: "_Shapes", alone: bool) -> None:
+    """What an owner will still make joins its living members; `alone`: no other owner has this role."""
     same = [part for part in parts if part.name == expected.role]
-    seen = sum(part.count(COUNTED) for part in same)
-    finished = sum(part.count({"succeeded"}) for part in same)
+    own = [part for part in same if alone or any(_made_by(pod, expected) for pod in part.pods)]
+    template = None
+    if not own:
+        template = shapes.of(expected.template)[1]
+        own = [part for part in same if part.shape == template and not part.pods]
+    if not own and template is not None:
+        own = [Part(expected.role, template, labels=expected.template.metadata.labels)]
+        parts += own
+    pods = [pod for part in own for pod in part.pods if alone or _made_by(pod, expected)]
+    seen = sum(state_of(pod) in COUNTED for pod in pods)
+    finished = sum(state_of(pod) == "succeeded" for pod in pods)
     gone = max(expected.done - finished, 0)
-    absent = max(expected.count - expected.lost - seen - gone, 0)
-    if not same:
-        part = Part(expected.role, shapes.of(expected.template)[1], labels=expected.template.metadata.labels)
-        parts.append(part)
-        same = [part]
-    largest = max(same, key=lambda part: part.size)
-    largest.absent += absent
+    largest = max(own, key=lambda part: part.size)
+    largest.absent += max(expected.count - expected.lost - seen - gone, 0)
     largest.gone += gone
-    largest.most = max(expected.most - expected.lost, largest.most)
-    for part in same:
+    largest.most += max(expected.most - expected.lost, 0)
+    for part in own:
         part.later = expected.later
+
+
+def _made_by(pod: Pod, expected: Expected) -> bool:
+    owner = controller_of(pod.metadata)
+    return owner is not None and expected.owner is not None and owner.name == expected.owner.name
 
 
 class _Shapes:
@@ -141,8 +160,23 @@ def _written(pod: Pod, spread_by_default: bool) -> tuple[object, ...]:
         (spec.topology_spread_constraints, spec.host_network, claims, pod.metadata.name if claims else ""),
         [(each.allocated_resources, each.resources) for each in pod.status.container_statuses],
         (pod.status.resources, pod.status.allocated_resources),
-        labels if spread_by_default or spec.affinity or spec.topology_spread_constraints else None,
+        labels if spread_by_default or _uses_own_labels(pod) else None,
         [labels.get(key) for key in ("alibabacloud.com/compute-class", "alibabacloud.com/gpu-model-series")],
+    )
+
+
+def _uses_own_labels(pod: Pod) -> bool:
+    """Whether a rule takes values from the pod's own labels, which then tell it from its siblings."""
+    affinity, spread = pod.spec.affinity, pod.spec.topology_spread_constraints
+    terms = []
+    if affinity is not None:
+        for each in (affinity.pod_affinity, affinity.pod_anti_affinity):
+            if each is not None:
+                terms += each.required_during_scheduling_ignored_during_execution
+                preferred = each.preferred_during_scheduling_ignored_during_execution
+                terms += [weighted.pod_affinity_term for weighted in preferred]
+    return any(term.match_label_keys or term.mismatch_label_keys for term in terms) or any(
+        constraint.match_label_keys for constraint in spread
     )
 
 
@@ -166,16 +200,18 @@ def quorum(parts: Sequence[Part], minimum: int, role_minimum: Mapping[str, int])
 
     Then the oldest that wait, then those still to come. `role_minimum` sets the share of the roles it names.
     """
+    sizes = [part.size for part in parts]
     shares = [0] * len(parts)
     left = max(minimum, 0)
     for number, part in enumerate(parts):
         if part.name in role_minimum:
-            shares[number] = min(role_minimum[part.name], part.size)
+            shares[number] = min(role_minimum[part.name], sizes[number])
             left -= shares[number]
+    free = [part.name not in role_minimum for part in parts]
     for number in _preferred(parts):
         if left <= 0:
             break
-        if parts[number].name not in role_minimum and shares[number] < parts[number].size:
+        if free[number] and shares[number] < sizes[number]:
             shares[number] += 1
             left -= 1
     return shares

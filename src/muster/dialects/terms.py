@@ -24,7 +24,12 @@ class Problem:
     fatal: bool = False  # the gang is refused; otherwise it is planned without the value
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.message}"
+        return one_line(f"{self.field}: {self.message}")
+
+
+def one_line(text: str) -> str:
+    """Text people wrote may hold line breaks; what is told about it may not."""
+    return " ".join(text.split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 
 from muster.kube.backoff import Backoff
 from muster.kube.cache import Cache, Key, key_of
-from muster.kube.errors import ApiError, KubeError, LostError
+from muster.kube.errors import ApiError, KubeError, LostError, UnsentError
 from muster.kube.requests import PAGE, Client
 from muster.kube.watch import QUIET, Asked, Bookmark, Broken, Kind, Stored, Told, told, watch
 
@@ -106,6 +106,8 @@ class Feed(Generic[T]):
             return self.absent_pause
         self._failures += 1
         asked = None
+        if self._failures >= STUBBORN and not self.version and not isinstance(error, UnsentError):
+            self.watch_list = False  # it may know watch-lists, but here they do not come through
         if isinstance(error, ApiError):
             asked = error.retry_after
             if error.is_gone or (self._failures >= STUBBORN and not error.is_throttled):

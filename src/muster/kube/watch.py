@@ -144,7 +144,7 @@ def told(line: bytes, kind: type[T]) -> Told[T]:
         if parsed.type == "ERROR":
             raise from_status(bytes(parsed.object))
         if parsed.type == "BOOKMARK":
-            metadata = from_json(parsed.object, _Meta).metadata
+            metadata = _metadata(parsed.object)
             return Bookmark(metadata.resource_version, metadata.annotations.get(INITIAL_EVENTS_END) == "true")
         change = _KINDS[parsed.type]
     except (msgspec.MsgspecError, KeyError) as error:
@@ -152,5 +152,12 @@ def told(line: bytes, kind: type[T]) -> Told[T]:
     try:
         found = from_json(parsed.object, kind)
     except ObjectError as error:
-        return Broken(change, from_json(parsed.object, _Meta).metadata, str(error))
+        return Broken(change, _metadata(parsed.object), str(error))
     return Event(change, found)
+
+
+def _metadata(raw: msgspec.Raw) -> ObjectMeta:
+    try:
+        return from_json(raw, _Meta).metadata
+    except ObjectError as error:
+        raise LostError(f"a watch told of an object without metadata: {error}") from error

@@ -143,7 +143,7 @@ class Nodewise:
     def on_its_own(self, entry: Entry) -> Seating | None:
         """Seats for it now, on the very nodes it was promised with."""
         room, promise = Future(self.ledger.free.copy()), self.promises[entry.uid]
-        if minds_company(entry):
+        if minds_company(entry) or any(ask.gang.closeness.resources for ask in entry.asks):
             return self.placing(room, entry, ~promise.mask)
         for parts in promise.seating:
             for part in parts:

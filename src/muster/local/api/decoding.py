@@ -39,7 +39,7 @@ def decode(body: bytes, content_type: str) -> Any:
             raise unsupported_media_type(
                 f"the body of the request was in an unknown format - accepted media types include: {accepted}"
             )
-    except (orjson.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+    except (orjson.JSONDecodeError, yaml.YAMLError, RecursionError, TypeError, ValueError) as error:
         words = " ".join(str(error).split())[:200]
         raise bad_request(f"the object provided is unrecognized (must be of type {{}}): {words}") from None
     nested = body.count(b"{") + body.count(b"[") > _DEEPEST or kind.endswith("yaml")
