@@ -29,6 +29,7 @@ from muster.local.controllers.mirror import Key, Mirror
 CUSTOM = "apiextensions.k8s.io/customresourcedefinitions"
 LEASES, NODE_LEASES = "coordination.k8s.io/leases", "kube-node-lease"
 QUOTAS = "resourcequotas"
+_REST_PER_POD = 0.00003
 WATCHED = (*garbage_table.BUILT_IN.values(), CUSTOM)
 
 
@@ -40,6 +41,19 @@ class Controller:
     component: str
     keys: Callable[[str, Object, Mirror], Iterable[Key]]
     sync: Callable[[Key, Mirror, float], list[Action]]
+    rest: Callable[[Key, Mirror], float] = lambda _key, _mirror: 0.0  # seconds between two looks at one key
+
+
+def _by_size(resource: str) -> Callable[[Key, Mirror], float]:
+    """An owner of thousands of pods is looked at once for many of their changes, or looking would take all
+    the time.
+    """
+
+    def rest(key: Key, mirror: Mirror) -> float:
+        found = mirror.get(resource, *key)
+        return min(1.0, _REST_PER_POD * mirror.count_owned(f.uid(found), "pods")) if found else 0.0
+
+    return rest
 
 
 def controllers(access: Access) -> list[Controller]:
@@ -95,7 +109,7 @@ def _job() -> Controller:
             rows[f.uid(found)] = row
         return wanted
 
-    return Controller("job", "job-controller", _owner_keys(job.RESOURCE, "Job", "pods"), sync)
+    return Controller("job", "job-controller", _owner_keys(job.RESOURCE, "Job", "pods"), sync, _by_size(job.RESOURCE))
 
 
 def _orphans() -> Controller:
@@ -125,7 +139,7 @@ def _replicaset() -> Controller:
         return replicaset.sync(found, mirror.owned(f.uid(found), "pods"), now) if found else []
 
     keys = _owner_keys(replicaset.RESOURCE, "ReplicaSet", "pods")
-    return Controller("replicaset", "replicaset-controller", keys, sync)
+    return Controller("replicaset", "replicaset-controller", keys, sync, _by_size(replicaset.RESOURCE))
 
 
 def _deployment() -> Controller:
