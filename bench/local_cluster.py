@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import json
 import os
 import ssl
 import subprocess
@@ -23,6 +22,8 @@ from typing import Any
 import aiohttp
 import orjson
 import yaml
+
+from bench.measure import Measure
 
 SERVER = """
 import asyncio, sys
@@ -114,7 +115,9 @@ def serve(directory: Path, mode: str = "process", nodes: int = 0, pods: int = 0)
     return Server(process, cluster["server"], user["token"], tls, ready_after)
 
 
-async def _rate(server: Server, count: int, request: Callable[[aiohttp.ClientSession, int], Awaitable[None]]) -> Any:
+async def _rate(
+    server: Server, count: int, request: Callable[[aiohttp.ClientSession, int], Awaitable[None]]
+) -> tuple[float, float]:
     """Requests per second, and the CPU seconds the server took per thousand."""
     numbers = iter(range(count))
     async with server.session() as session:
@@ -144,7 +147,7 @@ async def _bind(session: aiohttp.ClientSession, number: int) -> None:
         assert answer.status == 201, answer.status
 
 
-async def _fan_out(server: Server, count: int) -> Any:
+async def _fan_out(server: Server, count: int) -> float:
     """Events delivered per second to many watchers of all pods, while pods are created."""
     async with server.session() as session, server.session() as watching:
         async with session.get("/api/v1/pods?limit=1") as answer:
@@ -188,33 +191,53 @@ def _start_up() -> float:
         return round(server.ready_after, 2)
 
 
-def run() -> dict[str, Any]:
-    """All figures."""
-    found: dict[str, Any] = {"start-up s": min(_start_up() for _ in range(3))}
-    for mode in ("process", "power"):
-        with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
-            server = serve(Path(scratch), mode)
-            try:
-                count = PODS if mode == "process" else PODS // 4
-                rate, cost = asyncio.run(_rate(server, count, _create))
-                found[f"creates/s, durable against {'kill -9' if mode == 'process' else 'power loss'}"] = rate
-                found[f"us of server CPU per create ({mode})"] = cost
-                if mode == "process":
-                    rate, cost = asyncio.run(_rate(server, count, _bind))
-                    found["binds/s"], found["us of server CPU per bind"] = rate, cost
-                    found[f"watch events/s to {WATCHERS} watchers"] = asyncio.run(_fan_out(server, 2_000))
-            finally:
-                server.stop()
+def run() -> list[Measure]:
+    start_up = min(_start_up() for _ in range(3))
+    return [
+        Measure("start-up, to the first answer", start_up, "s", at_most=1),
+        *_writes(),
+        *_durable_against_power_loss(),
+        *_at_scale(),
+    ]
+
+
+def _writes() -> list[Measure]:
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
+        server = serve(Path(scratch))
+        try:
+            creates, create_cpu = asyncio.run(_rate(server, PODS, _create))
+            binds, bind_cpu = asyncio.run(_rate(server, PODS, _bind))
+            events = asyncio.run(_fan_out(server, 2_000))
+        finally:
+            server.stop()
+    return [
+        Measure("creates, durable against kill -9", creates, "pods/s", at_least=2_500),
+        Measure("server CPU of a create", create_cpu, "us"),
+        Measure("binds, durable against kill -9", binds, "pods/s", at_least=3_000),
+        Measure("server CPU of a bind", bind_cpu, "us"),
+        Measure(f"watch fan-out to {WATCHERS} watchers, with the creates", events, "events/s"),
+    ]
+
+
+def _durable_against_power_loss() -> list[Measure]:
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
+        server = serve(Path(scratch), "power")
+        try:
+            creates, _ = asyncio.run(_rate(server, PODS // 4, _create))
+        finally:
+            server.stop()
+    return [Measure("creates, durable against power loss", creates, "pods/s")]
+
+
+def _at_scale() -> list[Measure]:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
         server = serve(Path(scratch), "process", 5_000, 50_000)
         try:
-            found["MiB at 5,000 nodes and 50,000 pods"] = round(server.memory_mib())
-            found["list of 50,000 pods s"] = asyncio.run(_list(server))
-            found["MiB after that list"] = round(server.memory_mib())
+            memory = server.memory_mib()
+            listed = asyncio.run(_list(server))
         finally:
             server.stop()
-    return found
-
-
-if __name__ == "__main__":
-    print(json.dumps(run(), indent=2))
+    return [
+        Measure("memory at 5,000 nodes and 50,000 pods", memory, "MiB", at_most=1_536),
+        Measure("list of 50,000 pods", listed, "s"),
+    ]

@@ -1,4 +1,8 @@
-"""The Python clients people use, unmodified: kubernetes, kubernetes_asyncio, kr8s and lightkube."""
+# mypy: disable-error-code="no-untyped-call,arg-type,union-attr,call-overload"
+"""The Python clients people use, unmodified: kubernetes, kubernetes_asyncio, kr8s and lightkube.
+
+They are called as people call them, with dictionaries, which their own annotations do not foresee.
+"""
 
 from __future__ import annotations
 

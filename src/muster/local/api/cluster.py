@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from muster.local.api import defaults, fieldsets, limits, ownership, priority, quota
+from muster.local.api import defaults, fieldsets, limits, ownership, priority, quota, types
 from muster.local.api.builtin import catalogue
 from muster.local.api.errors import (
     FieldError,
@@ -251,6 +251,8 @@ class Cluster:
         if custom := self.custom.get((resource.id, resource.version)):
             custom.default(obj)
         else:
+            if "spec" in types.fields(resource.type):
+                obj.setdefault("spec", {})
             defaults.apply(resource.id, obj)
 
     def _admit(self, resource: Resource, obj: Object, namespace: str) -> None:

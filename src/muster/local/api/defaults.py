@@ -13,8 +13,6 @@ def apply(resource_id: str, obj: Object) -> None:
     """Fill in the defaults of a kind; kinds without any are left alone."""
     default = _BY_RESOURCE.get(resource_id)
     if default is not None:
-        if resource_id not in _WITHOUT_SPEC:
-            obj.setdefault("spec", {})
         default(obj)
 
 
@@ -263,15 +261,6 @@ def _definition(obj: Object) -> None:
     spec.setdefault("conversion", {"strategy": "None"})
 
 
-_WITHOUT_SPEC = frozenset(
-    {
-        "secrets",
-        "scheduling.k8s.io/priorityclasses",
-        "storage.k8s.io/storageclasses",
-        "rbac.authorization.k8s.io/rolebindings",
-        "rbac.authorization.k8s.io/clusterrolebindings",
-    }
-)
 _BY_RESOURCE: dict[str, Callable[[Object], None]] = {
     "pods": _pod,
     "nodes": _node,

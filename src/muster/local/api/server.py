@@ -118,10 +118,10 @@ class ApiServer:
         deed = rbac.Deed(request.method.lower(), path=request.path)
         if not rbac.allowed(self.cluster.store, user, deed):
             raise rbac.refusal(user, deed)
-        if request.method not in ("GET", "HEAD"):
-            raise method_not_allowed()
         address = request.headers.get("Host", "")
         document = self.documents.get(request.path, request.headers.get("Accept", ""), address)
+        if request.method not in ("GET", "HEAD"):
+            raise method_not_allowed()
         etag = f'"{document.etag}"'
         headers = {"ETag": etag, "Vary": "Accept"}
         if request.headers.get("If-None-Match") == etag:

@@ -121,6 +121,7 @@ def conform(obj: dict[str, Any], type_name: str) -> list[str]:
 @cache
 def _checker(type_name: str) -> Check:
     checks: dict[str, Check | type] = {}
+    zeros: list[tuple[str, Any]] = []
     short = type_name.rpartition(".")[2]
 
     def check(value: Value, unknown: list[str]) -> Value:
@@ -128,6 +129,7 @@ def _checker(type_name: str) -> Check:
             raise TypeMismatchError(_json_type(value), type_name.partition(".")[0] + "." + short)
         if not checks and _notation()[type_name]:
             checks.update({name: _field_check(f) for name, f in fields(type_name).items()})
+            zeros.extend(_zeros(type_name))
         dropped: list[str] = []
         for name, inner in value.items():
             expected = checks.get(name)
@@ -143,9 +145,24 @@ def _checker(type_name: str) -> Check:
                 _descend(value, name, expected, unknown)
         for name in dropped:
             del value[name]
+        for name, zero in zeros:
+            if name not in value:
+                value[name] = zero() if zero is list else zero
         return value
 
     return check
+
+
+def _zeros(type_name: str) -> list[tuple[str, Any]]:
+    """What a typed server writes for required fields that are missing: the zero of their type."""
+    plain: dict[str, Any] = {"str": "", "int": 0, "bool": False}
+    found: list[tuple[str, Any]] = []
+    for name, field_ in fields(type_name).items():
+        if field_.required and field_.shape == "[":
+            found.append((name, list))
+        elif field_.required and field_.shape == "" and field_.base in plain:
+            found.append((name, plain[field_.base]))
+    return found
 
 
 def _descend(value: dict[str, Any], name: str, check: Check, unknown: list[str]) -> None:

@@ -119,7 +119,7 @@ def _container(container: Object, path: str, volumes: set[str]) -> list[FieldErr
 
 
 def port_number(number: Any, path: str) -> list[FieldError]:
-    if number is None:
+    if not number:
         return [required(path)]
     if isinstance(number, int) and not 1 <= number <= 65535:
         return [invalid_value(path, number, "must be between 1 and 65535, inclusive")]
