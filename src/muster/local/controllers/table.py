@@ -16,6 +16,7 @@ from muster.local.controllers import (
     lost_pods,
     namespaces,
     node_lifecycle,
+    podgroup,
     replicaset,
     statefulset,
 )
@@ -66,6 +67,7 @@ def controllers(access: Access) -> list[Controller]:
         _statefulset(),
         _disruption(),
         _endpoints(),
+        _podgroup(),
         _node(),
         _lost_pods(),
         _quota(access),
@@ -209,6 +211,23 @@ def _selected(mirror: Mirror, key: Key, pod: Object) -> bool:
     service = mirror.get("services", *key)
     wanted = f.spec(service).get("selector") if service else None
     return bool(wanted and wanted.items() <= f.labels(pod).items())
+
+
+def _podgroup() -> Controller:
+    def keys(resource: str, obj: Object, _: Mirror) -> list[Key]:
+        if resource == podgroup.RESOURCE:
+            return [_key(obj)]
+        name = f.labels(obj).get(podgroup.LABEL) if resource == "pods" else None
+        return [(f.namespace(obj), name)] if name else []
+
+    def sync(key: Key, mirror: Mirror, _: float) -> list[Action]:
+        found = mirror.get(podgroup.RESOURCE, *key)
+        if found is None:
+            return []
+        pods = [pod for pod in mirror.every("pods", key[0]) if f.labels(pod).get(podgroup.LABEL) == key[1]]
+        return podgroup.sync(found, pods)
+
+    return Controller("podgroup", "podgroup-controller", keys, sync)
 
 
 def _node() -> Controller:
