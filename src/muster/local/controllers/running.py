@@ -85,9 +85,16 @@ class Running:
     async def _follow(self, resources: list[str]) -> None:
         try:
             async for resource, change, obj in self.access.watch(resources):
-                self._heard(resource, change, obj)
+                self._hear(resource, change, obj)
         except ApiError as error:
             _log.info("stopped watching %s: %s", ", ".join(resources), error)
+
+    def _hear(self, resource: str, change: str, obj: Object) -> None:
+        """One object a controller cannot make sense of must not make it deaf to all others."""
+        try:
+            self._heard(resource, change, obj)
+        except Exception:
+            _log.exception("%s %s %s/%s", change, resource, f.namespace(obj), f.name(obj))
 
     def _heard(self, resource: str, change: str, obj: Object) -> None:
         if change == "DELETED":

@@ -283,11 +283,18 @@ def _quota(access: Access) -> Controller:
         if quota is None:
             return []
         quota = access.get(QUOTAS, *key)
-        inside = ((kind, obj) for kind in mirror.resources() for obj in access.list(kind, key[0]) if f.namespace(obj))
-        status = {"hard": f.spec(quota).get("hard") or {}, "used": total(quota, inside)}
+        inside = _contents(access, mirror.resources(), key[0])
+        pairs = ((kind, obj) for kind, objects in inside.items() for obj in objects)
+        status = {"hard": f.spec(quota).get("hard") or {}, "used": total(quota, pairs)}
         return [*status_patch(QUOTAS, quota, {**f.status(quota), **status})]
 
     return Controller("quota", "resourcequota-controller", keys, sync)
+
+
+def _contents(access: Access, kinds: Iterable[str], namespace: str) -> dict[str, list[Object]]:
+    """All there is in a namespace, from the API itself: here the mirror must not be a moment behind."""
+    inside = (kind for kind in kinds if kind not in ("nodes", "namespaces", CUSTOM))
+    return {kind: [obj for obj in access.list(kind, namespace) if f.namespace(obj)] for kind in inside}
 
 
 def _namespace(access: Access) -> Controller:
@@ -301,8 +308,7 @@ def _namespace(access: Access) -> Controller:
         found = mirror.get("namespaces", *key)
         if found is None or not f.going(found):
             return []
-        kinds = [*mirror.resources(), "events"]
-        contents = {kind: [o for o in access.list(kind, key[1]) if f.namespace(o)] for kind in kinds}
+        contents = _contents(access, [*mirror.resources(), "events"], key[1])
         return namespaces.sync(found, contents, now)
 
     return Controller("namespace", "namespace-controller", keys, sync)
