@@ -27,7 +27,7 @@ def difference(old: Any, new: Any) -> Any:
     """A merge patch from one object to another."""
     if not isinstance(old, dict) or not isinstance(new, dict):
         return new
-    patch = dict.fromkeys(old.keys() - new.keys())
+    patch: dict[str, Any] = dict.fromkeys(old.keys() - new.keys())
     return {**patch, **{k: difference(old.get(k), v) for k, v in new.items() if k not in old or old[k] != v}}
 
 
