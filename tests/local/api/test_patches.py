@@ -39,6 +39,7 @@ def test_a_merge_patch_leads_from_any_object_to_any_other(old: Any, new: Any) ->
 
 
 def test_json_patch_errors_are_the_clients_fault() -> None:
+    patch: Any
     for patch in ({}, [1], [{"op": "fly"}], [{"op": "add"}]):
         with pytest.raises(ApiError) as refused:
             json_patch({"a": 1}, patch)
