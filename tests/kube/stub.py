@@ -60,6 +60,14 @@ async def cut_in_body(request: web.BaseRequest) -> web.StreamResponse:
     return await cut(request)
 
 
+async def stall_in_body(request: web.BaseRequest) -> web.StreamResponse:
+    """A fault: the answer begins, and then nothing more comes."""
+    response = web.StreamResponse(headers={"Content-Length": "1000"})
+    await response.prepare(request)
+    await response.write(b'{"kind":')
+    return await stall(request)
+
+
 async def stall(_: web.BaseRequest) -> web.StreamResponse:
     """A fault: no answer ever."""
     await asyncio.sleep(3600)

@@ -11,7 +11,7 @@ from muster.kube.errors import ApiError, LostError, UnsentError
 from muster.kube.paths import NODES, PODS, Resource
 from muster.kube.requests import Client, Outcome, PatchForm
 from muster.objects.pods import Pod
-from tests.kube.stub import Stub, client_of, cut, cut_in_body, refuse, run, serving, stall
+from tests.kube.stub import Stub, client_of, cut, cut_in_body, refuse, run, serving, stall, stall_in_body
 
 POD = PODS.path("default", "a")
 
@@ -175,9 +175,10 @@ def test_a_page_of_a_proxy_becomes_an_error_too() -> None:
     run(scenario)
 
 
-def test_a_slow_server_is_given_up() -> None:
+@pytest.mark.parametrize("fault", [stall, stall_in_body])
+def test_a_slow_server_is_given_up(fault: Any) -> None:
     async def scenario(stub: Stub, client: Client) -> None:
-        stub.faults = [("GET", stall)]
+        stub.faults = [("GET", fault)]
         with pytest.raises(LostError, match="no answer in time"):
             await client.get(POD)
 
@@ -229,7 +230,7 @@ def test_a_bind_carries_the_uid_and_its_own_limit() -> None:
     run(scenario, timeout=2.5)
 
 
-@pytest.mark.parametrize("fault", [cut, cut_in_body, stall, refuse(500), refuse(504)])
+@pytest.mark.parametrize("fault", [cut, cut_in_body, stall, stall_in_body, refuse(500), refuse(504)])
 def test_a_bind_that_may_have_happened_is_unknown_and_sent_once(fault: Any) -> None:
     async def scenario(stub: Stub, client: Client) -> None:
         uid = stub.put(POD)["metadata"]["uid"]

@@ -85,7 +85,8 @@ class Transport:
         headers = self._headers
         if call.body is not None:
             headers = {**headers, "Content-Type": call.content_type}
-        limits = aiohttp.ClientTimeout(call.timeout, connect=call.timeout * CONNECT_SHARE)
+        # aiohttp rounds long time-outs up to a second unless told not to; `valid_until` allows for no more than ours
+        limits = aiohttp.ClientTimeout(call.timeout, call.timeout * CONNECT_SHARE, ceil_threshold=math.inf)
         options = self._options()
         with _told_apart(f"{call.method} {call.path.partition('?')[0]}"):
             async with session.request(
