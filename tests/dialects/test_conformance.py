@@ -178,6 +178,7 @@ SCENARIOS: dict[str, tuple[Callable[[], Scene], str]] = {
         lambda: without(native(2, W, W), "PodGroup", "g"),
         "hold WaitingForPodGroup",
     ),
+    "a surplus member after the quorum is done": (lambda: plugin(2, S, S, W), "start 1/1"),
     "142330 an index fails after others completed": (lambda: native(3, S, S, F, W), "start 1/1"),
 }
 

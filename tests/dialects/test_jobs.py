@@ -188,3 +188,39 @@ def test_a_job_of_a_cron_job_is_a_job() -> None:
     world.patch("Job", "train", {"metadata": {"ownerReferences": [owner]}})
     indexed(world, 0, 1, 2, 3)
     assert list(world.gangs()) == ["job:default/train"]
+
+
+def test_each_batch_of_a_work_queue_under_a_podgroup_is_a_quorum_and_the_last_may_be_smaller() -> None:
+    world = Scene(JOB)
+    world.apply(
+        "{apiVersion: scheduling.sigs.k8s.io/v1alpha1, kind: PodGroup, metadata: {name: g}, spec: {minMember: 4}}"
+    )
+    labels = {"pod-group.scheduling.sigs.k8s.io": "g"}
+    spec = {"completionMode": "NonIndexed", "completions": 10, "template": {"metadata": {"labels": labels}}}
+    world.patch("Job", "train", {"spec": spec})
+    for number in range(8):
+        world.pod(f"w-{number}", labels, owner=OWNER)
+        if number < 4:
+            world.phase(f"w-{number}", "Succeeded")
+    world.patch("Job", "train", {"status": {"succeeded": 4}})
+    assert sizes(world.gang()) == {"member": (4, 4, 0)}
+    for number in range(4, 8):
+        world.phase(f"w-{number}", "Succeeded")
+    world.patch("Job", "train", {"status": {"succeeded": 8}})
+    for number in (8, 9):
+        world.pod(f"w-{number}", labels, owner=OWNER)
+    assert sizes(world.gang()) == {"member": (2, 2, 0)}
+
+
+def test_a_job_without_completions_makes_no_pod_after_the_first_success() -> None:
+    world = Scene(JOB)
+    spec = {"completionMode": "NonIndexed", "completions": None}
+    world.patch("Job", "train", {"spec": spec, "metadata": {"annotations": {"muster.sh/gang": "true"}}})
+    indexed(world, 0, 1, 2, 3)
+    for number in range(4):
+        world.bind(f"train-{number}-x", phase="Running")
+    world.phase("train-0-x", "Succeeded")
+    world.patch("Job", "train", {"status": {"succeeded": 1}})
+    assert world.gang().stage == "running"
+    (verb,) = acts.resize(world.gang(), world.cluster(), 6)
+    assert verb.body == {"spec": {"parallelism": 6}}

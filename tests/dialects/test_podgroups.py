@@ -3,8 +3,10 @@
 import pytest
 
 from muster.dialects import acts
+from muster.dialects.cluster import Key
 from muster.dialects.podgroup_sigs import phase as sigs_phase
 from muster.dialects.podgroup_x import phase as x_phase
+from muster.dialects.read import read
 from muster.dialects.reading import Counts
 from muster.dialects.verbs import Words
 from tests.dialects.scenes import START, Scene, sizes
@@ -254,3 +256,47 @@ def test_the_word_that_a_gang_runs_keeps_the_time_of_its_turn() -> None:
 def test_phases_follow_from_the_counts(counts: Counts, minimum: int, sigs: str, other: str) -> None:
     assert sigs_phase(counts, minimum) == sigs
     assert minimum == 0 or x_phase(counts, minimum) == other
+
+
+def test_a_group_without_pods_is_reported_pending() -> None:
+    world = scene(2, "x-k8s.io")
+    cluster = world.cluster()
+    reading = read(Key("podgroup.scheduling.x-k8s.io", "default", "train"), cluster)
+    assert (reading.gang, reading.reason) == (None, "no member of train exists yet")
+    (verb,) = acts.report(reading, cluster, Words(), START)
+    assert verb.body["status"]["phase"] == "Pending"
+    assert verb.body["status"]["conditions"][0]["reason"] == "WaitingForMembers"
+
+
+def test_an_installed_status_subresource_is_used_and_counts_are_written() -> None:
+    world = scene(1)
+    world.pod("a", {SIGS: "train"})
+    world.bind("a", phase="Running")
+    cluster = world.cluster()
+    cluster.with_status = {("scheduling.sigs.k8s.io", "PodGroup")}
+    (verb,) = acts.report(world.gang(), cluster, Words(), START)
+    assert verb.subresource == "status"
+    assert (verb.body["status"]["running"], verb.body["status"]["scheduled"]) == (1, 1)
+    assert "scheduleStartTime" not in verb.body["status"]
+
+
+def test_when_scheduling_began_is_written_once() -> None:
+    world = scene(1)
+    world.pod("a", {SIGS: "train"})
+    world.bind("a")
+    (verb,) = acts.report(world.gang(), world.cluster(), Words(), START)
+    assert (verb.body["status"]["phase"], verb.body["status"]["scheduleStartTime"]) == (
+        "Scheduled",
+        "2027-01-15T08:00:00Z",
+    )
+    world.send([verb])
+    world.phase("a", "Running")
+    (verb,) = acts.report(world.gang(), world.cluster(), Words(), START + 60)
+    assert "scheduleStartTime" not in verb.body["status"]
+
+
+def test_a_finished_group_is_final() -> None:
+    world = scene(1)
+    world.patch("PodGroup", "train", {"status": {"phase": "Finished"}})
+    world.pod("a", {SIGS: "train"})
+    assert acts.report(world.gang(), world.cluster(), Words(), START) == ()

@@ -71,10 +71,10 @@ def test_counts_quorum_and_seats_agree(members: list[tuple[str, int, int]], mini
         assert (reading.running.partial_since is not None) == (reading.stage == "partial")
     else:
         assert reading.running is None
-        ready = counts.waiting + done >= minimum
+        ready = counts.waiting > 0 and counts.waiting + done >= minimum
         assert (reading.gang is not None) == (ready and reading.stage == "waiting")
         if reading.gang is not None:
-            assert reading.gang.members == max(minimum - done, 0)
+            assert reading.gang.members == max(minimum - done, 1)
     if reading.gang is not None:
         assert all(role.min <= role.most for role in reading.gang.roles)
         assert len({role.name for role in reading.gang.roles}) == len(reading.gang.roles)

@@ -174,11 +174,22 @@ def _members_missing(draft: Draft) -> Hold | None:
     wanted = _wanted(draft) if not draft.held else sum(draft.shares)
     if terms.match == "only-waiting" and draft.held and 0 < draft.total("waiting") < (terms.minimum or 0):
         wanted = eligible + (terms.minimum or 0) - draft.total("waiting")
-    if eligible >= wanted or not draft.parts:
-        return None if draft.parts else Hold("WaitingForMembers", f"no member of {terms.name} exists yet")
+    if not draft.parts:
+        return Hold("WaitingForMembers", f"no member of {terms.name} exists yet")
+    if eligible >= wanted:
+        return _nobody_waits(draft)
     if eligible + gated >= wanted:
         return Hold("Gated", f"{terms.name} needs {wanted} members; {gated} of them have scheduling gates")
     return Hold("WaitingForMembers", f"{eligible} of {wanted} members of {terms.name} exist{_short_spec(draft)}")
+
+
+def _nobody_waits(draft: Draft) -> Hold | None:
+    """A quorum that is done, and more members to come, none of which can be placed yet."""
+    if draft.held or draft.total("waiting"):
+        return None
+    if draft.total("gated"):
+        return Hold("Gated", f"what is left of {draft.terms.name} has scheduling gates")
+    return Hold("WaitingForMembers", f"what is left of {draft.terms.name} does not exist yet")
 
 
 def _short_spec(draft: Draft) -> str:
@@ -201,12 +212,10 @@ def _gang(key: Key, draft: Draft, pods: Sequence[Pod], cluster: Cluster) -> Gang
         return None
     terms, wished = draft.terms, draft.wished
     roles = model_roles(draft.parts, draft.shares, wished, draft.problems, stopped=draft.stopped)
-    if draft.held:
-        roles = (
-            [_not_growing(role, part) for role, part in zip(roles, draft.parts, strict=True)] if draft.fatal else roles
-        )
-    else:
-        roles = [_still_needed(role, part) for role, part in zip(roles, draft.parts, strict=True)]
+    if not draft.held:
+        roles = _still_needed(roles, draft.parts)
+    elif draft.fatal:
+        roles = [_not_growing(role, part) for role, part in zip(roles, draft.parts, strict=True)]
     return Gang(
         uid=terms.uid or str(key),
         roles=tuple(roles),
@@ -230,10 +239,17 @@ def _gang(key: Key, draft: Draft, pods: Sequence[Pod], cluster: Cluster) -> Gang
     )
 
 
-def _still_needed(role: Role, part: Part) -> Role:
-    """Of a gang that holds no node: members that succeeded need none any more."""
-    done = part.count({"succeeded"})
-    return replace(role, min=max(role.min - done, 0), max=max(role.most - done, 0)) if done else role
+def _still_needed(roles: Sequence[Role], parts: Sequence[Part]) -> list[Role]:
+    """Of a gang that holds no node: members that succeeded need none. What is left starts with one at least."""
+    done = [part.count({"succeeded"}) for part in parts]
+    found = [
+        replace(role, min=max(role.min - number, 0), max=max(role.most - number, 0)) if number else role
+        for role, number in zip(roles, done, strict=True)
+    ]
+    if not any(role.min for role in found):
+        first = next((number for number, part in enumerate(parts) if part.count({"waiting"})), 0)
+        found[first] = replace(found[first], min=min(found[first].most, 1))
+    return found
 
 
 def _not_growing(role: Role, part: Part) -> Role:

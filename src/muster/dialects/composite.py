@@ -92,14 +92,14 @@ def _started_together(
         short = _short_of_children(key, each, cluster)
         if short is not None:
             return Tree(top=f"{key.dialect}:{key.namespace}/{name}", hold=short)
-    leaves = sum(1 for _ in _leaves(key.namespace, name, cluster, 0))
+    size = sum(1 for _ in leaves(key.namespace, name, cluster))
     children = list(_children(key.namespace, name, cluster))
     needed = _min_groups(top)
     flat = all(kind == "PodGroup" for kind, _ in children)
     return Tree(
         top=f"{key.dialect}:{key.namespace}/{name}",
-        size=leaves,
-        least=needed if flat and needed < leaves else 0,
+        size=size,
+        least=needed if flat and needed < size else 0,
         topology=topology,
         priority=priority_in(root.spec.priority, root.spec.priority_class_name, cluster),
         whole=whole,
@@ -126,9 +126,20 @@ def _children(namespace: str, name: str, cluster: Cluster) -> Iterator[tuple[str
                 yield kind, item.metadata
 
 
-def _leaves(namespace: str, name: str, cluster: Cluster, depth: int) -> Iterator[str]:
+def leaves(namespace: str, name: str, cluster: Cluster, depth: int = 0) -> Iterator[str]:
+    """The names of all PodGroups below a composite group."""
     for kind, meta in _children(namespace, name, cluster):
         if kind == "PodGroup":
             yield meta.name
         elif depth < _DEPTH:
-            yield from _leaves(namespace, meta.name, cluster, depth + 1)
+            yield from leaves(namespace, meta.name, cluster, depth + 1)
+
+
+def root_of(namespace: str, name: str, cluster: Cluster) -> str:
+    """The highest composite group above this one, as far as they exist."""
+    for _ in range(_DEPTH):
+        found = cluster.find(CompositePodGroup, RESOURCE.group, RESOURCE.kind, namespace, name)
+        if found is None or not found.spec.parent_composite_pod_group_name:
+            break
+        name = found.spec.parent_composite_pod_group_name
+    return name

@@ -114,6 +114,7 @@ def read(job: Job, _cluster: Cluster) -> OwnerSays:
         gang=is_gang(job),
         minimum=_quorum(job, gang.min_count) if gang is not None and gang.min_count > 0 else None,
         match="waiting-running-succeed" if is_whole(spec) else "waiting-and-running",
+        tail=not is_whole(spec) and (spec.completions or 0) - job.status.succeeded < spec.parallelism,
         suspended=spec.suspend,
         finished=has_condition(job.status.conditions, "Complete", "Failed"),
         limit=least(spec.active_deadline_seconds, exec_time(meta.labels)),

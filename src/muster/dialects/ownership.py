@@ -34,6 +34,7 @@ class OwnerSays:
     gang: bool = True  # whether its pods belong together; otherwise each is a task of its own
     minimum: int | None = None
     match: Match = "waiting-running-succeed"
+    tail: bool = False  # less work is left than members were asked for
     suspended: bool = False
     finished: bool = False
     limit: float | None = None

@@ -18,6 +18,7 @@ from muster.objects.decode import Decoded
 from muster.objects.owners import controller_of
 from muster.objects.pods import Pod
 
+_DONE_COUNTS = frozenset({"once-satisfied", "waiting-running-succeed"})
 _REPLICAS = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet"})
 
 
@@ -58,6 +59,11 @@ def _spelled(key: Key, pods: Sequence[Pod], owners: Sequence[Ref], cluster: Clus
         for each in said.expected
         if (key.dialect, key.name) in claims(each.template)
     )
+    if all(said.match == "waiting-and-running" for _, said in says) and terms.match in _DONE_COUNTS:
+        # Each batch of a work queue is a quorum of its own; the last one may be smaller.
+        terms = replace(terms, match="waiting-and-running")
+        if all(said.tail for _, said in says):
+            terms = replace(terms, minimum=min(terms.minimum or 1, sum(each.count for each in expected)))
     return replace(
         terms,
         expected=terms.expected or expected,

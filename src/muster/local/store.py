@@ -161,7 +161,8 @@ class Store:
     def __init__(self, directory: Path | None = None, *, power_safe: bool = False, history: int = 20_000) -> None:
         self.power_safe = power_safe and directory is not None
         self._history = history
-        self._shelves: dict[str, _Shelf] = defaultdict(_Shelf)
+        self._floor = 0  # nothing is remembered of before this process
+        self._shelves: dict[str, _Shelf] = defaultdict(lambda: _Shelf(floor=self._floor))
         self._lock: IO[str] | None = _lock(directory) if directory else None
         self._path = directory / "muster.db" if directory else None
         self._db = _open(self._path, self.power_safe) if self._path else None
@@ -169,7 +170,7 @@ class Store:
         self._writes = self._last_row = 0
         self._pending: list[tuple[Change, _Rows]] = []
         self._group: asyncio.Future[None] | None = None
-        self.revision = self._load()
+        self.revision = self._floor = self._load()
 
     def _load(self) -> int:
         if self._db is None:

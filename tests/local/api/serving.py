@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ class Api:
         sent = {"Authorization": f"Bearer {token}"} if token else {}
         sent["Content-Type"] = "application/json"
         sent.update({k.replace("_", "-"): v for k, v in headers.items()})
-        data = body if isinstance(body, bytes | None) else orjson.dumps(body)
+        data = body if isinstance(body, bytes | io.BytesIO | None) else orjson.dumps(body)
         async with self.session.request(method, path, data=data, headers=sent, skip_auto_headers=["Accept"]) as answer:
             raw = await answer.read()
             decoded = orjson.loads(raw) if raw and "json" in answer.content_type else raw

@@ -134,12 +134,12 @@ class Cluster:
         tracked: bool = False,
     ) -> Object:
         """Write a new version of an object, on condition that it is at the version the caller saw, if any."""
-        record = self.record(resource, namespace, name)
         meta = new["metadata"]
-        self._check_versions(resource, record, meta.get("resourceVersion", ""), meta.get("uid", ""))
         if meta.get("name", name) != name:
             words = f"the name of the object ({meta['name']}) does not match the name on the URL ({name})"
             raise bad_request(words)
+        record = self.record(resource, namespace, name)
+        self._check_versions(resource, record, meta.get("resourceVersion", ""), meta.get("uid", ""))
         return self._write(resource, record, new, options, subresource, tracked)
 
     def shape(self, resource: Resource) -> Shape:

@@ -138,8 +138,9 @@ def patch(cluster: Cluster, asked: Asked) -> Answer:
         body = decode(asked.body, kind)
         applied, made = applying.apply(cluster, target, body, wanted, "fieldManager" in asked.params)
         return _answer(cluster, asked, applied, 201 if made else 200, wanted)
+    check_kind(target.resource, kind)
     record = cluster.record(target.resource, target.namespace, target.name)
-    change = decode(asked.body, "application/json") if kind in _PATCHES else None
+    change = decode(asked.body, "application/json")
     base = reading.stamped(target.resource, record.obj)
     new = conformed(cluster, target.resource, patched(target.resource, base, change, kind), wanted)
     given = new["metadata"].get("resourceVersion")
@@ -150,17 +151,19 @@ def patch(cluster: Cluster, asked: Asked) -> Answer:
     return _answer(cluster, asked, written, 200, wanted)
 
 
-_PATCHES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
-
-
-def patched(resource: Resource, base: Object, change: Any, kind: str) -> Object:
-    """An object after a patch of any of the three kinds; the top level and metadata are new."""
+def check_kind(resource: Resource, kind: str) -> None:
+    """Refuse a patch of a kind this resource does not take. Raises ApiError 415."""
     accepted = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH]
     if not resource.custom:
         accepted.insert(2, STRATEGIC_PATCH)
     if kind not in accepted:
         words = "the body of the request was in an unknown format - accepted media types include: "
         raise unsupported_media_type(words + ", ".join(accepted))
+
+
+def patched(resource: Resource, base: Object, change: Any, kind: str) -> Object:
+    """An object after a patch of any of the three kinds; the top level and metadata are new."""
+    check_kind(resource, kind)
     if kind == JSON_PATCH:
         new = json_patch(base, change)
     else:

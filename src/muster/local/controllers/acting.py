@@ -93,7 +93,7 @@ class Actor:
             done, batch = done + batch, batch * 2
 
     def _patch(self, resource: str, target: Object, merge: Object, subresource: str) -> None:
-        guarded = {**merge, "metadata": {**(merge.get("metadata") or {}), "uid": f.uid(target)}}
+        guarded = {**merge, "metadata": {**(merge.get("metadata") or {}), **_guards(resource, target, subresource)}}
         try:
             place = f.namespace(target) or None, f.name(target)
             changed = self.access.patch(resource, *place, guarded, subresource)
@@ -126,6 +126,17 @@ class Actor:
         except ApiError as error:
             if error.code != 404:
                 raise RefusedError(error.message) from error
+
+
+def _guards(resource: str, target: Object, subresource: str) -> Object:
+    """What must still be true for a patch to be right: the same object and, where others write too, the same
+    version.
+
+    The conditions of a pod and the taints of a node are lists that their node and users change as well.
+    """
+    shared = resource == "nodes" or (resource == "pods" and subresource)
+    version = {"resourceVersion": f.meta(target).get("resourceVersion")} if shared else {}
+    return {"uid": f.uid(target), **version}
 
 
 def _lingers(resource: str, obj: Object) -> bool:

@@ -42,6 +42,9 @@ class Mirror:
         """Objects of a resource that name `uid` among their owners."""
         return list(self._owned.get(uid, {}).get(resource, {}).values())
 
+    def count_owned(self, uid: str, resource: str) -> int:
+        return len(self._owned.get(uid, {}).get(resource, ()))
+
     def dependents(self, uid: str) -> Iterator[tuple[str, Object]]:
         """Whatever names `uid` among its owners."""
         return iter([(r, obj) for r, found in self._owned.get(uid, {}).items() for obj in found.values()])

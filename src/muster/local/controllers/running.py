@@ -25,6 +25,7 @@ from muster.local.events import Recorder
 _FIRST_RETRY = 1.0
 _LONGEST_RETRY = 60.0
 _SLICE = 0.005
+_WORTH_RESTING = 0.005
 
 _log = logging.getLogger(__name__)
 Item = tuple[int, Key]
@@ -44,6 +45,7 @@ class Running:
     _bell: asyncio.Event = field(default_factory=asyncio.Event)
     _refused: dict[Item, int] = field(default_factory=dict)
     _wakes: dict[Item, float] = field(default_factory=dict)
+    _looked: dict[Item, float] = field(default_factory=dict)
     _tasks: dict[str, asyncio.Task[None]] = field(default_factory=dict)
 
     def start(self) -> Running:
@@ -83,9 +85,16 @@ class Running:
     async def _follow(self, resources: list[str]) -> None:
         try:
             async for resource, change, obj in self.access.watch(resources):
-                self._heard(resource, change, obj)
+                self._hear(resource, change, obj)
         except ApiError as error:
             _log.info("stopped watching %s: %s", ", ".join(resources), error)
+
+    def _hear(self, resource: str, change: str, obj: Object) -> None:
+        """One object a controller cannot make sense of must not make it deaf to all others."""
+        try:
+            self._heard(resource, change, obj)
+        except Exception:
+            _log.exception("%s %s %s/%s", change, resource, f.namespace(obj), f.name(obj))
 
     def _heard(self, resource: str, change: str, obj: Object) -> None:
         if change == "DELETED":
@@ -139,6 +148,8 @@ class Running:
     def _sync(self, item: Item) -> None:
         number, key = item
         controller = self.table[number]
+        if self._rests(item, controller.rest(key, self.mirror)):
+            return
         try:
             wake = self._actors[number].act(controller.sync(key, self.mirror, self.clock.now()))
         except RefusedError as error:
@@ -151,6 +162,15 @@ class Running:
             self._refused.pop(item, None)
             if wake is not None:
                 self._wake(item, wake)
+
+    def _rests(self, item: Item, least: float) -> bool:
+        """Whether it is too soon to look at a key again; it is looked at as soon as it is not."""
+        now, again = self.clock.now(), self._looked.pop(item, 0.0) + least
+        if least >= _WORTH_RESTING:
+            self._looked[item] = again - least if again > now else now
+        if again > now:
+            self._wake(item, again)
+        return again > now
 
     def _again(self, item: Item) -> None:
         attempts = self._refused[item] = self._refused.get(item, 0) + 1

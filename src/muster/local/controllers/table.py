@@ -16,6 +16,7 @@ from muster.local.controllers import (
     lost_pods,
     namespaces,
     node_lifecycle,
+    podgroup,
     replicaset,
     statefulset,
 )
@@ -29,6 +30,7 @@ from muster.local.controllers.mirror import Key, Mirror
 CUSTOM = "apiextensions.k8s.io/customresourcedefinitions"
 LEASES, NODE_LEASES = "coordination.k8s.io/leases", "kube-node-lease"
 QUOTAS = "resourcequotas"
+_REST_PER_POD = 0.00003
 WATCHED = (*garbage_table.BUILT_IN.values(), CUSTOM)
 
 
@@ -40,6 +42,19 @@ class Controller:
     component: str
     keys: Callable[[str, Object, Mirror], Iterable[Key]]
     sync: Callable[[Key, Mirror, float], list[Action]]
+    rest: Callable[[Key, Mirror], float] = lambda _key, _mirror: 0.0  # seconds between two looks at one key
+
+
+def _by_size(resource: str) -> Callable[[Key, Mirror], float]:
+    """An owner of thousands of pods is looked at once for many of their changes, or looking would take all
+    the time.
+    """
+
+    def rest(key: Key, mirror: Mirror) -> float:
+        found = mirror.get(resource, *key)
+        return min(1.0, _REST_PER_POD * mirror.count_owned(f.uid(found), "pods")) if found else 0.0
+
+    return rest
 
 
 def controllers(access: Access) -> list[Controller]:
@@ -52,6 +67,7 @@ def controllers(access: Access) -> list[Controller]:
         _statefulset(),
         _disruption(),
         _endpoints(),
+        _podgroup(),
         _node(),
         _lost_pods(),
         _quota(access),
@@ -95,7 +111,7 @@ def _job() -> Controller:
             rows[f.uid(found)] = row
         return wanted
 
-    return Controller("job", "job-controller", _owner_keys(job.RESOURCE, "Job", "pods"), sync)
+    return Controller("job", "job-controller", _owner_keys(job.RESOURCE, "Job", "pods"), sync, _by_size(job.RESOURCE))
 
 
 def _orphans() -> Controller:
@@ -125,7 +141,7 @@ def _replicaset() -> Controller:
         return replicaset.sync(found, mirror.owned(f.uid(found), "pods"), now) if found else []
 
     keys = _owner_keys(replicaset.RESOURCE, "ReplicaSet", "pods")
-    return Controller("replicaset", "replicaset-controller", keys, sync)
+    return Controller("replicaset", "replicaset-controller", keys, sync, _by_size(replicaset.RESOURCE))
 
 
 def _deployment() -> Controller:
@@ -197,6 +213,23 @@ def _selected(mirror: Mirror, key: Key, pod: Object) -> bool:
     return bool(wanted and wanted.items() <= f.labels(pod).items())
 
 
+def _podgroup() -> Controller:
+    def keys(resource: str, obj: Object, _: Mirror) -> list[Key]:
+        if resource == podgroup.RESOURCE:
+            return [_key(obj)]
+        name = f.labels(obj).get(podgroup.LABEL) if resource == "pods" else None
+        return [(f.namespace(obj), name)] if name else []
+
+    def sync(key: Key, mirror: Mirror, _: float) -> list[Action]:
+        found = mirror.get(podgroup.RESOURCE, *key)
+        if found is None:
+            return []
+        pods = [pod for pod in mirror.every("pods", key[0]) if f.labels(pod).get(podgroup.LABEL) == key[1]]
+        return podgroup.sync(found, pods)
+
+    return Controller("podgroup", "podgroup-controller", keys, sync)
+
+
 def _node() -> Controller:
     def keys(resource: str, obj: Object, _: Mirror) -> list[Key]:
         if resource == "nodes" or (resource == LEASES and f.namespace(obj) == NODE_LEASES):
@@ -250,11 +283,18 @@ def _quota(access: Access) -> Controller:
         if quota is None:
             return []
         quota = access.get(QUOTAS, *key)
-        inside = ((kind, obj) for kind in mirror.resources() for obj in access.list(kind, key[0]) if f.namespace(obj))
-        status = {"hard": f.spec(quota).get("hard") or {}, "used": total(quota, inside)}
+        inside = _contents(access, mirror.resources(), key[0])
+        pairs = ((kind, obj) for kind, objects in inside.items() for obj in objects)
+        status = {"hard": f.spec(quota).get("hard") or {}, "used": total(quota, pairs)}
         return [*status_patch(QUOTAS, quota, {**f.status(quota), **status})]
 
     return Controller("quota", "resourcequota-controller", keys, sync)
+
+
+def _contents(access: Access, kinds: Iterable[str], namespace: str) -> dict[str, list[Object]]:
+    """All there is in a namespace, from the API itself: here the mirror must not be a moment behind."""
+    inside = (kind for kind in kinds if kind not in ("nodes", "namespaces", CUSTOM))
+    return {kind: [obj for obj in access.list(kind, namespace) if f.namespace(obj)] for kind in inside}
 
 
 def _namespace(access: Access) -> Controller:
@@ -268,8 +308,7 @@ def _namespace(access: Access) -> Controller:
         found = mirror.get("namespaces", *key)
         if found is None or not f.going(found):
             return []
-        kinds = [*mirror.resources(), "events"]
-        contents = {kind: [o for o in access.list(kind, key[1]) if f.namespace(o)] for kind in kinds}
+        contents = _contents(access, [*mirror.resources(), "events"], key[1])
         return namespaces.sync(found, contents, now)
 
     return Controller("namespace", "namespace-controller", keys, sync)

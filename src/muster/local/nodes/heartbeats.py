@@ -8,6 +8,7 @@ know nothing of simulations.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -19,6 +20,8 @@ LEASES, NAMESPACE = "coordination.k8s.io/leases", "kube-node-lease"
 _INTERVAL = 10.0
 _PER_SECOND = 20.0
 _MISSED = 4
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -64,10 +67,17 @@ class Heartbeats:
     def _beat(self, names: Iterable[str]) -> None:
         for name in names:
             if name in self._alive:
-                self._renew(name, self._promise())
+                self._try(name)
                 self._timers.add(self.clock.now() + self._interval(), name)
             else:
                 self._beating.discard(name)
+
+    def _try(self, name: str) -> None:
+        """A renewal that is refused once is no reason to die: the next one may be accepted."""
+        try:
+            self._renew(name, self._promise())
+        except ApiError as error:
+            _log.warning("lease of node %s: %s", name, error)
 
     def _renew(self, name: str, promise: int, uid: str = "") -> None:
         renewed = {"renewTime": micro_stamp(self.clock.now()), "leaseDurationSeconds": promise}

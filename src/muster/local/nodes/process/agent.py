@@ -67,6 +67,8 @@ class ProcessKubelet:
     def drop(self, node: str) -> None:
         for run in self._on(node):
             self._vanish(run)
+            run.clean_up()
+        self._pods = {uid: pod for uid, pod in self._pods.items() if pod["spec"]["nodeName"] != node}
         self._machines.pop(node, None)
 
     def pod_seen(self, pod: Object) -> None:
@@ -143,6 +145,10 @@ class ProcessKubelet:
         killed = end_recorded(self.site.sessions)
         if killed:
             _log.warning("ended %d processes an earlier run of the cluster left behind", killed)
+        known = {pod["metadata"]["uid"] for pod in self.access.list("pods")}
+        for folder in self.site.pods.iterdir():
+            if folder.name not in known:
+                shutil.rmtree(folder, ignore_errors=True)
         why = self.site.try_isolation()
         self.site.isolates = not why
         if why:
