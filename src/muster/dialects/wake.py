@@ -9,13 +9,9 @@ from muster.dialects import composite, native
 from muster.dialects.cluster import Cluster, Key, Ref, lineage, meta_of
 from muster.dialects.membership import keys_of
 from muster.dialects.native import NativePodGroup
-from muster.dialects.table import OWNER_BY_KIND, SPELLINGS
+from muster.dialects.table import OWNER_BY_KIND, SPELLED_BY
 from muster.dialects.volumes import Claim
 from muster.objects.pods import claim_names
-
-_SPELLED_BY = {
-    (served.resource.group, served.resource.kind): spelling.name for spelling in SPELLINGS for served in spelling.kinds
-}
 
 
 def touched(ref: Ref, cluster: Cluster) -> tuple[Key, ...]:
@@ -23,8 +19,8 @@ def touched(ref: Ref, cluster: Cluster) -> tuple[Key, ...]:
     kind = (ref.group, ref.kind)
     if kind == (composite.RESOURCE.group, composite.RESOURCE.kind):
         return tuple(sorted(_family(ref.namespace, ref.name, cluster)))
-    if kind in _SPELLED_BY:
-        own = Key(_SPELLED_BY[kind], ref.namespace, ref.name)
+    if kind in SPELLED_BY:
+        own = Key(SPELLED_BY[kind], ref.namespace, ref.name)
         return tuple(sorted({own, *_siblings(own, cluster)}))
     if kind in OWNER_BY_KIND:
         return tuple(sorted({*_made(ref, cluster), *_was(ref, cluster)}))
