@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 from muster.dialects.cluster import Cluster, Key, Ref, meta_of
-from muster.dialects.membership import POD, key_of, keys_of
+from muster.dialects.cluster import Name as OwnerName
+from muster.dialects.membership import POD, grouping, key_of, keys_of
 from muster.dialects.read import read
 from muster.dialects.reading import Reading
-from muster.dialects.table import OWNER_BY_KIND
+from muster.dialects.table import OWNER_BY_KIND, SPELLED_BY
+from muster.dialects.wake import touched
 from muster.model.gang import Gang, Role, Running, Seats
 from muster.objects.decode import Decoded
 from muster.objects.pods import Pod
@@ -32,6 +34,8 @@ class World:
     objects: dict[Kind, dict[Name, Decoded]] = field(default_factory=lambda: defaultdict(dict))
     members: dict[Key, dict[str, Pod]] = field(default_factory=lambda: defaultdict(dict))
     owners: dict[Key, set[Ref]] = field(default_factory=lambda: defaultdict(set))
+    groups: set[Key] = field(default_factory=set)  # gangs that an object stands for
+    grouped: dict[OwnerName, set[Key]] = field(default_factory=lambda: defaultdict(set))
     pods: dict[str, Pod] = field(default_factory=dict)  # by UID, as the API tells them
     keys: dict[str, Key] = field(default_factory=dict)  # of pods, by UID
     made: dict[Ref, tuple[Key, ...]] = field(default_factory=dict)  # the gangs an owner makes
@@ -41,14 +45,15 @@ class World:
     moved: set[str] = field(default_factory=set)  # occupants that came or went
 
     def view(self) -> Cluster:
-        return Cluster(self.objects, _Members(self.members), self.owners)
+        return Cluster(self.objects, _Members(self.members), self.owners, self.grouped)
 
     def read(self, key: Key) -> Reading | None:
-        """The gang as it stands, or None if nothing of it is left."""
+        """The gang as it stands, or None if nothing of it is left. A group object alone is something to report on."""
         if not self.members.get(key) and not self.owners.get(key):
             self.members.pop(key, None)
             self.owners.pop(key, None)
-            return None
+            if key not in self.groups:
+                return None
         return read(key, self.view())
 
     # Pods
@@ -127,10 +132,27 @@ class World:
             self.objects[kind].pop(name, None)
         else:
             self.objects[kind][name] = new
+        ref = Ref(kind[0], kind[1], meta.namespace, meta.name, meta.uid)
         if kind in OWNER_BY_KIND:
-            self._owner(Ref(kind[0], kind[1], meta.namespace, meta.name, meta.uid), gone=new is None)
-        else:
-            self._touch(meta.namespace)
+            self._owner(ref, gone=new is None)
+        elif kind in SPELLED_BY:
+            self._group(ref, gone=new is None)
+        elif kind in FOR_ALL:
+            self.changed.update(self.members)
+        self.changed.update(touched(ref, self.view()))
+
+    def _group(self, ref: Ref, *, gone: bool) -> None:
+        """A group object. One that a controller made tells which owner it was made for."""
+        key = Key(SPELLED_BY[ref.group, ref.kind], ref.namespace, ref.name)
+        if gone:
+            self.groups.discard(key)
+            for keys in self.grouped.values():
+                keys.discard(key)
+            return
+        self.groups.add(key)
+        found = grouping(ref, self.view())
+        if found is not None:
+            self.grouped[found[0]].add(found[1])
 
     def _owner(self, ref: Ref, *, gone: bool) -> None:
         keys = () if gone else keys_of(ref, self.view())
@@ -150,12 +172,6 @@ class World:
             if key.namespace == namespace and (key.dialect == POD or key.dialect in _OWNED):
                 self._place(self.pods[uid])
 
-    def _touch(self, namespace: str) -> None:
-        """A group object, a volume or a class: whoever is in that namespace (or anywhere) may read differently."""
-        for key in self.members:
-            if not namespace or key.namespace == namespace:
-                self.changed.add(key)
-
     def take_changed(self) -> set[Key]:
         changed, self.changed = self.changed, set()
         return changed
@@ -165,6 +181,7 @@ class World:
         return moved
 
 
+FOR_ALL = {("scheduling.k8s.io", "PriorityClass"), ("storage.k8s.io", "StorageClass")}
 _OWNED = frozenset(kind.name for kind in OWNER_BY_KIND.values())
 
 
