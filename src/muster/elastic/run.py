@@ -1,0 +1,458 @@
+"""What a training script sees: attach, loop over batches, wrap each step.
+
+The loop hides every change of membership. Between two steps a run may find itself in another world: the groups are
+formed anew, the model is built for the new mesh or kept where it stands, its state is filled from memory, and the
+data goes on at the cursor that was committed with it.
+"""
+
+import atexit
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+from torch.nn.parallel import DistributedDataParallel
+
+from muster.elastic.crash import crash_point
+from muster.elastic.channel import inherited
+from muster.elastic.comm import Broken, Comm, broken_by_peer
+from muster.elastic.control import Control
+from muster.elastic.data import Feed, Item
+from muster.elastic.order import seed_of
+from muster.elastic.peer import Peers
+from muster.elastic.protocol import Document, Shard, Source
+from muster.elastic.reduce import Buckets, TreeReduction, Weight, attach_weights
+from muster.elastic.restore import Restorer, numbers
+from muster.elastic.snapshot import Copying, Plan, Snapshots, Target
+from muster.elastic.state import entries, replicated, saved_parts
+from muster.elastic.wire import job_secret
+
+GRACE = 10.0  # seconds to wait for a free buffer when the state must be saved before a change
+
+
+class Keeps(Protocol):
+    def state_dict(self) -> Any: ...
+    def load_state_dict(self, state: Any) -> Any: ...
+
+
+Built = tuple[torch.nn.Module, torch.optim.Optimizer] | tuple[
+    torch.nn.Module, torch.optim.Optimizer, Mapping[str, Keeps]
+]
+Build = Callable[[DeviceMesh], Built]
+
+
+@dataclass(slots=True)
+class Run:
+    """A training run. `model`, `optimizer` and `extras` change with the membership: read them anew each step."""
+
+    build: Build
+    feed: Feed
+    seed: int
+    device: str
+    tensor: int
+    every: int | None
+    virtual: int
+    control: Control | None
+    comm: Comm
+    steps: int = 0  # completed
+    model: torch.nn.Module = field(init=False)
+    optimizer: torch.optim.Optimizer = field(init=False)
+    extras: Mapping[str, Keeps] = field(default_factory=dict)
+    weight: Weight = field(default_factory=Weight)
+    reducer: Buckets | None = None
+    tree: TreeReduction | None = None
+    snapshots: Snapshots | None = None
+    restorer: Restorer = field(init=False)
+    item: Item | None = None
+    built: bool = False
+    clean: bool = True
+    applied: bool = False
+    seated: int = 0  # the epoch this run has trained in last
+    stall: float = 0.0
+    last: int = -1  # the step of the last snapshot
+    flags: torch.Tensor | None = None
+    flag_work: Any = None
+    stop: bool = False
+    trouble: bool = False
+    saved_buffers: list[torch.Tensor] = field(default_factory=list)
+    micro: "Micro | None" = None
+    used: Any = None
+    planned_size: int = -1
+
+    # -- the loop --------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.built:
+            self._join()
+        while True:
+            if self._must_move():
+                self._join()
+            try:
+                item = self._next()
+            except Exception as error:
+                if not self._survivable(error):
+                    raise
+                self.trouble = True
+                self._join()
+                continue
+            if item is None:
+                self._finish()
+                return
+            done = self.steps
+            yield self._offer(item)
+            if self.steps == done and self.clean and not self._must_move():
+                raise RuntimeError("a batch was not used: wrap the work on each batch in `with run.step():`")
+
+    def _must_move(self) -> bool:
+        if self.control is None:
+            return False
+        return self.stop or self.trouble or not self.clean or self.control.interrupted(self.comm.epoch)
+
+    def _next(self) -> Item | None:
+        """This member's part of the next step; None once nobody has any."""
+        if self.item is None:
+            item = self.feed.next()
+            if item is not None and item.total is None:
+                count = torch.tensor([item.samples], dtype=torch.int64)
+                if self.comm.world > 1:
+                    dist.all_reduce(count)
+                item = Item(item.batch, item.samples, int(count), item.after, item.parts) if int(count) else None
+            self.item = item
+        return self.item
+
+    def _offer(self, item: Item) -> Any:
+        if item.batch is None and not self.virtual:
+            if self.used is None:
+                self.used = self.feed.template()
+            return self.used
+        self.used = item.batch
+        if self.virtual:
+            self.micro = Micro(self, item)
+            return self.micro
+        return item.batch
+
+    def step(self) -> "Step":
+        return Step(self)
+
+    @property
+    def rank(self) -> int:
+        return self.comm.rank // self.tensor
+
+    @property
+    def world(self) -> int:
+        return self.comm.world // self.tensor
+
+    @property
+    def committed(self) -> int:
+        """The newest step that survives the loss of any one failure domain; -1 if there is none yet."""
+        return self.control.saved if self.control else -1
+
+    @property
+    def skipped(self) -> int:
+        return self.snapshots.skipped if self.snapshots else 0
+
+    # -- one step ----------------------------------------------------------------------------------------
+
+    def _enter_step(self) -> None:
+        if self.item is None:
+            raise RuntimeError("`with run.step():` belongs inside `for batch in run:`")
+        seed_everything(seed_of(self.seed, self.steps, self.rank))
+        self.weight.value = self.item.samples / max(self.item.total or 0, 1)
+        self.applied = False
+        self.saved_buffers = [b.clone() for b in self.model.buffers()]
+        leaving = int(self.control is not None and self.control.leaving(self.comm.epoch))
+        self.flags = torch.tensor([leaving, self.steps, -self.steps], dtype=torch.int64)
+        if self.comm.world > 1:
+            self.flag_work = dist.all_reduce(self.flags, dist.ReduceOp.MAX, async_op=True)
+        if self.reducer is not None:
+            self.reducer.begin()
+        if self.virtual:
+            self.tree = TreeReduction(
+                self.virtual, self.rank, self.world, [p for p in self.model.parameters() if p.requires_grad]
+            )
+
+    def _before_optimizer(self, *_: Any) -> None:
+        """The fence: gradients are complete, and nothing that the optimizer writes is still being copied."""
+        if self.trouble:
+            raise Broken("this step has lost a member")
+        if self.applied or self.item is None:
+            return
+        if self.reducer is not None:
+            self.reducer.finish()
+        if self.tree is not None:
+            self.tree.finish()
+        if self.snapshots is not None:
+            self.stall += self.snapshots.fence()
+        self.clean, self.applied = False, True
+        crash_point("optimizer")
+
+    def _leave_step(self) -> None:
+        if not self.applied:
+            raise RuntimeError("the optimizer made no step inside `with run.step():`")
+        if self.flag_work is not None:
+            self.flag_work.wait()
+        assert self.item is not None and self.flags is not None
+        leaving, most, least = self.flags.tolist()
+        if most != -least:
+            raise RuntimeError(f"members are at different steps, {-least} to {most}")
+        self.flag_work = None
+        samples = self.item.total or 0
+        self.feed.commit(self.item)
+        self.item, self.steps, self.clean, self.applied = None, self.steps + 1, True, False
+        self.stop = bool(leaving)
+        self._snapshot(force=False)
+        if self.control is not None:
+            self.control.say(
+                "step", at=time.monotonic(), step=self.steps, stall=self.stall, batch=samples, skipped=self.skipped
+            )
+        self.stall = 0.0
+
+    def _fail_step(self, error: BaseException) -> bool:
+        """Whether the step may be forgotten: somebody else is gone, and the loop will find a new world."""
+        self.flag_work = None
+        if self.reducer is not None:
+            self.reducer.abort()
+        if not isinstance(error, Exception) or not self._survivable(error):
+            return False
+        self.trouble = True
+        if not self.applied:
+            self.optimizer.zero_grad()
+            with torch.no_grad():
+                for buffer, saved in zip(self.model.buffers(), self.saved_buffers, strict=True):
+                    buffer.copy_(saved)
+        return True
+
+    def _survivable(self, error: Exception) -> bool:
+        return self.control is not None and (self.comm.released or broken_by_peer(error))
+
+    def _snapshot(self, *, force: bool) -> None:
+        shots = self.snapshots
+        if shots is None or (not force and self.every is not None and self.steps - self.last < self.every):
+            return
+        begun = time.perf_counter()
+        shots.settle()
+        state_size = len(self.optimizer.state)
+        if self.planned_size != state_size:
+            self._lay_out()
+        shard = Shard(self.steps, self.comm.epoch, self.comm.rank, self.comm.world)
+        if shots.taken != self.steps and shots.take(shard, self._numbers(), wait=GRACE if force else 0.0):
+            self.last = self.steps
+        self.stall += time.perf_counter() - begun
+
+    def _lay_out(self) -> None:
+        """The first step gives the optimizer its state: from then on there is more to save."""
+        assert self.snapshots is not None
+        self.planned_size = len(self.optimizer.state)
+        found = entries(self.model, self.optimizer, self.comm.rank, self.comm.world)
+        self.snapshots.lay_out(saved_parts(found))
+
+    def _numbers(self) -> dict[str, Any]:
+        return numbers(self.model, self.optimizer, self.extras, self.steps, self.feed)
+
+    # -- between worlds ------------------------------------------------------------------------------------
+
+    def _join(self) -> None:
+        """Stand still, say what is left of the state, and continue with whatever epoch is committed next."""
+        if self.control is None:
+            self._alone()
+            return
+        while True:
+            self._park()
+            document = self.control.next_epoch(self.seated)
+            try:
+                self._enter(document)
+            except Exception as error:
+                if not self._survivable(error):
+                    raise
+                self.trouble = True
+                self.control.say("trouble", epoch=document.epoch)
+            else:
+                self.control.say("resumed", epoch=document.epoch)
+                return
+            finally:
+                self.seated = document.epoch
+
+    def _park(self) -> None:
+        if not self.built:
+            self.control and self.control.say("ready")
+            return
+        assert self.control is not None
+        whole = self.clean and self.feed.shared and replicated(self.model) and self.tensor == 1
+        if self.snapshots is not None:
+            if self.stop and self.clean and not self.trouble:
+                self._snapshot(force=True)
+            self.snapshots.settle()
+        live = self.steps if self.clean else None
+        self.control.say("parked", live=live, whole=whole, trouble=self.trouble)
+
+    def _alone(self) -> None:
+        """Without an agent: a world of one, nothing is saved."""
+        self.comm.form(1, 0, 1, "", b"")
+        self._construct()
+        self.comm.formed()
+        self._wire_up()
+
+    def _enter(self, document: Document) -> None:
+        assert self.control is not None and document.restore is not None
+        restore = document.restore
+        me = self.control.me(document)
+        has = self.built and restore.source is not Source.STORE
+        stands = has and me in restore.live and self.clean and restore.step == self.steps
+        self.comm.close()
+        secret, ranks = job_secret(), [m.id for m in document.members]
+        self.comm.form(document.epoch, ranks.index(me), len(ranks), document.members[0].address, secret)
+        self._check()
+        keeps = has and _in_place(self.model) and self.tensor == 1
+        kept = (self.model, self.optimizer, self.extras) if stands and not keeps and replicated(self.model) else None
+        if not keeps:
+            self._construct()
+        self.comm.formed()
+        self.restorer.run(self, document, stands, kept)
+        self.clean, self.stop, self.trouble, self.item = True, False, False, None
+        self._wire_up()
+        if self.snapshots is not None:
+            self.snapshots.taken = -1
+            self._lay_out()
+            self._snapshot(force=True)
+
+    def _check(self) -> None:
+        """Give up an epoch that was superseded while it was entered."""
+        if self.control is not None and self.control.wanted > self.comm.epoch:
+            raise Broken(f"epoch {self.comm.epoch} was superseded")
+
+    def _construct(self) -> None:
+        self.built = False
+        for name in ("model", "optimizer"):
+            if hasattr(self, name):
+                delattr(self, name)
+        self.extras, self.reducer = {}, None
+        if self.snapshots is not None:
+            self.snapshots.plan = None
+        seed_everything(seed_of(self.seed))
+        shape, names = ((self.comm.world,), ("data",))
+        if self.tensor > 1:
+            shape, names = ((self.comm.world // self.tensor, self.tensor), ("data", "tensor"))  # type: ignore[assignment]
+        made = self.build(init_device_mesh(self.device, shape, mesh_dim_names=names))
+        self.model, self.optimizer = made[0], made[1]
+        self.extras = made[2] if len(made) == 3 else {}
+        self.optimizer.register_step_pre_hook(self._before_optimizer)
+        self.built, self.steps = True, 0
+
+    def _wire_up(self) -> None:
+        """Gradient reduction for this world, and the data from the committed position."""
+        if self.reducer is not None:
+            self.reducer.close()
+        self.reducer = None if self.virtual else attach_weights(self.model, self.weight, self.comm.world)
+        self.feed.open(self.rank, self.world, self.virtual)
+        self.used = None
+
+    def _finish(self) -> None:
+        if self.control is not None:
+            self._snapshot(force=True)
+            if self.snapshots is not None:
+                self.snapshots.settle()
+            self.control.say("finished", step=self.steps)
+            atexit.register(self.comm.close)
+
+
+def _in_place(model: torch.nn.Module) -> bool:
+    """Whether a model can stay where it is in another world: it holds everything and no group."""
+    return replicated(model) and not any(isinstance(m, DistributedDataParallel) for m in model.modules())
+
+
+@dataclass(slots=True)
+class Step:
+    """The time between a batch and the state that includes it."""
+
+    run: Run
+
+    def __enter__(self) -> "Step":
+        try:
+            self.run._enter_step()
+        except Exception as error:
+            if not self.run._survivable(error):
+                raise
+            self.run.trouble = True
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
+        if error is None:
+            try:
+                self.run._leave_step()
+            except Exception as late:
+                if self.run._fail_step(late):
+                    return True
+                raise
+            return False
+        return self.run._fail_step(error)
+
+
+@dataclass(slots=True)
+class Micro:
+    """The fixed micro-batches of one step that fall to this member: compute and backward each in turn."""
+
+    run: Run
+    item: Item
+
+    def __iter__(self) -> Iterator[Any]:
+        run, item = self.run, self.item
+        assert run.tree is not None
+        first = run.tree.sums.first
+        total = item.total or 1
+        sizes = run.tree.sizes(total)
+        for i, part in enumerate(item.parts):
+            seed_everything(seed_of(run.seed, run.steps, first + i))
+            yield part
+            run.tree.harvest(sizes[first + i] / total)
+
+
+def seed_everything(seed: int) -> None:
+    """Randomness of a step depends on the run's seed, the step and the rank, not on what happened before."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(seed & 0xFFFFFFFF)
+
+
+def attach(
+    build: Build,
+    data: Feed,
+    *,
+    seed: int = 0,
+    device: str = "cpu",
+    tensor_parallel: int = 1,
+    snapshot_every: int | None = None,
+    virtual: int = 0,
+) -> Run:
+    """Make this process part of a job, or of a world of one if no launcher started it.
+
+    `build(mesh)` returns the model and its optimizer, and optionally a mapping of further things with a state_dict
+    (a learning-rate schedule, say) by name. `snapshot_every` is the number of steps between snapshots; without it
+    there is one whenever a buffer is free. `virtual` makes results independent of the world's size, at a cost:
+    batches then arrive as that many micro-batches per step.
+    """
+    if virtual and tensor_parallel > 1:
+        raise ValueError("virtual micro-batches need replicated parameters: tensor_parallel must be 1")
+    comm = Comm(device)
+    channel = inherited()
+    control = None if channel is None else Control(channel, comm.release)
+    run = Run(build, data, seed, device, tensor_parallel, snapshot_every, virtual, control, comm)
+    run.restorer = Restorer(Peers(b"") if control is None else Peers(job_secret()))
+    if control is not None:
+        run.snapshots = Snapshots(control, _copier(device), device)
+        control.start()
+    return run
+
+
+def _copier(device: str) -> Callable[[Plan, Target], Copying]:
+    if device == "cpu":
+        return Copying
+    from muster.elastic.device import DeviceCopying
+
+    stream = torch.cuda.Stream()
+    return lambda plan, target: DeviceCopying(plan, target, stream)
