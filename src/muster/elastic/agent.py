@@ -13,7 +13,8 @@ import sys
 import threading
 import time
 import uuid
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -105,6 +106,17 @@ class Agent:
     def _noted(self, head: dict[str, Any]) -> None:
         self.events.put(("note", head))
 
+    def _aside(self, work: Callable[..., None], *what: Any) -> None:
+        """Do something on another thread; if it fails the agent does, loudly."""
+        self.pool.submit(work, *what).add_done_callback(self._checked_up)
+
+    def _checked_up(self, done: "Future[None]") -> None:
+        if error := done.exception():
+            self.events.put(("failed", error))
+
+    def _on_failed(self, error: BaseException) -> None:
+        raise error
+
     # -- the loop -------------------------------------------------------------------------------------
 
     def run(self) -> int:
@@ -147,6 +159,7 @@ class Agent:
         elif child and child.epoch and child.asked > child.epoch and not child.parked and not self.document.planned:
             if now - child.asked_at > self.options.release + 2 * self.books.step_seconds:
                 child.end()
+        self._grant()
         self.status = replace(self.status, step=self.books.step, speed=self.books.speed, skipped=self.books.skipped)
 
     # -- the worker -----------------------------------------------------------------------------------
@@ -199,19 +212,26 @@ class Agent:
         fds = () if known else (buffer.fd,)
         child.channel.send("slot", fds, slot=slot, size=size, passing=message["passing"], serial=message["serial"])
 
-    def _worker_layout(self, _: Child, message: dict[str, Any]) -> None:
+    def _worker_unused(self, child: Child, message: dict[str, Any]) -> None:
+        """A buffer it was given does not fit any more."""
+        child.slots.discard(message["slot"])
+        self.arena.abandon(message["slot"])
+
+    def _worker_layout(self, child: Child, message: dict[str, Any]) -> None:
         """How large its snapshots are now: two buffers of that size, unless there are some already."""
+        self.waiting = [(c, m | {"size": message["size"]} if c is child else m) for c, m in self.waiting]
         sizes = [self.arena.slots.slots[i].size for i, b in self.arena.buffers.items() if b.lasting]
         if len(sizes) == 2 and min(sizes) >= message["size"] and max(sizes) <= 2 * message["size"]:
             return
         self.arena.retire()
         for _ in range(2):
             self.arena.allocate(message["size"], lasting=True)
+        self._grant()
 
     def _worker_filled(self, _: Child, message: dict[str, Any]) -> None:
         """A snapshot is complete in shared memory: add its checksums, then it counts."""
         self.checking += 1
-        self.pool.submit(self._check, message)
+        self._aside(self._check, message)
 
     def _check(self, message: dict[str, Any]) -> None:
         slot, end = message["slot"], message["data"] + message["manifest"]
@@ -230,19 +250,26 @@ class Agent:
         self._follow()
         members = self.document.members
         if self.document.phase is Phase.COMMIT and shard.epoch == self.document.epoch and not shard.live:
-            self.pool.submit(self._replicate, shard, members)
+            self._aside(self._replicate, shard, members)
 
     def _replicate(self, shard: Shard, members: tuple[Member, ...]) -> None:
         """On another thread: copy to agents in other domains, then tell the first member's agent."""
-        copies = 1
-        for other in protected_by(members, shard.index, min(self.options.replicas, len(members) - 1)):
-            try:
-                crash_point("replicate")
-                self.peers.put(self.arena, shard, members[other].address)
-                copies += 1
-            except (OSError, RuntimeError):
-                continue
-        self._note(members[0], {"do": "sealed", "epoch": shard.epoch, "shard": asdict(shard), "copies": copies})
+        where = protected_by(members, shard.index, min(self.options.replicas, len(members) - 1))
+        for other in where:
+            while not self._put(shard, members[other]):
+                if self.epoch > shard.epoch or shard not in self.arena.holdings:
+                    return
+                time.sleep(TICK)
+        note = {"do": "sealed", "epoch": shard.epoch, "shard": asdict(shard), "copies": 1 + len(where)}
+        self._note(members[0], note)
+
+    def _put(self, shard: Shard, to: Member) -> bool:
+        crash_point("replicate")
+        try:
+            self.peers.put(self.arena, shard, to.address)
+        except (OSError, RuntimeError):
+            return False
+        return True
 
     def _note(self, to: Member, head: dict[str, Any]) -> None:
         try:
@@ -366,9 +393,10 @@ class Agent:
             self._leave_world(child)
 
     def _leave_world(self, child: Child) -> None:
-        """No longer a member: a worker that was one starts over, so that it can join again."""
+        """No longer a member: a worker that stands still waits to join again, any other one starts over."""
         child.epoch = 0
-        if self.status.leaving is None:
+        self.books.switch(Bucket.IDLE)
+        if not child.parked and self.status.leaving is None:
             child.end()
 
     # -- other agents -----------------------------------------------------------------------------------
@@ -391,7 +419,7 @@ class Agent:
             self.copies = {s: c for s, c in self.copies.items() if s.step > shard.step}
             note = {"do": "committed", "epoch": shard.epoch, "shard": asdict(shard)}
             for member in members:
-                self.pool.submit(self._note, member, note)
+                self._aside(self._note, member, note)
 
     def _committed(self, shard: Shard) -> None:
         for old in obsolete(self.arena.held(), shard.epoch, shard.step):

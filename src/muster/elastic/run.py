@@ -32,8 +32,6 @@ from muster.elastic.snapshot import Copying, Plan, Snapshots, Target
 from muster.elastic.state import entries, replicated, saved_parts
 from muster.elastic.wire import job_secret
 
-GRACE = 10.0  # seconds to wait for a free buffer when the state must be saved before a change
-
 
 class Keeps(Protocol):
     def state_dict(self) -> Any: ...
@@ -166,7 +164,8 @@ class Run:
         self.applied = False
         self.saved_buffers = [b.clone() for b in self.model.buffers()]
         leaving = int(self.control is not None and self.control.leaving(self.comm.epoch))
-        self.flags = torch.tensor([leaving, self.steps, -self.steps], dtype=torch.int64)
+        lacking = int(self._due() and not (self.snapshots and self.snapshots.ready()))
+        self.flags = torch.tensor([leaving, lacking, self.steps, -self.steps], dtype=torch.int64)
         if self.comm.world > 1:
             self.flag_work = dist.all_reduce(self.flags, dist.ReduceOp.MAX, async_op=True)
         if self.reducer is not None:
@@ -197,7 +196,7 @@ class Run:
         if self.flag_work is not None:
             self.flag_work.wait()
         assert self.item is not None and self.flags is not None
-        leaving, most, least = self.flags.tolist()
+        leaving, lacking, most, least = self.flags.tolist()
         if most != -least:
             raise RuntimeError(f"members are at different steps, {-least} to {most}")
         self.flag_work = None
@@ -205,7 +204,7 @@ class Run:
         self.feed.commit(self.item)
         self.item, self.steps, self.clean, self.applied = None, self.steps + 1, True, False
         self.stop = bool(leaving)
-        self._snapshot(force=False)
+        self._take(bool(lacking))
         if self.control is not None:
             self.control.say(
                 "step", at=time.monotonic(), step=self.steps, stall=self.stall, batch=samples, skipped=self.skipped
@@ -230,18 +229,34 @@ class Run:
     def _survivable(self, error: Exception) -> bool:
         return self.control is not None and (self.comm.released or broken_by_peer(error))
 
-    def _snapshot(self, *, force: bool) -> None:
+    def _due(self) -> bool:
+        """Whether a snapshot follows the step that begins now."""
+        return self.snapshots is not None and (self.every is None or self.steps + 1 - self.last >= self.every)
+
+    def _take(self, lacking: bool) -> None:
+        """All members take a snapshot of the same step, or none does: parts of different steps are worth nothing."""
         shots = self.snapshots
-        if shots is None or (not force and self.every is not None and self.steps - self.last < self.every):
+        if shots is None or (self.every is not None and self.steps - self.last < self.every):
+            return
+        if len(self.optimizer.state) != self.planned_size:
+            self._lay_out()
+            lacking = True
+        if lacking:
+            shots.skipped += 1
+        else:
+            self._snapshot()
+
+    def _snapshot(self) -> None:
+        shots = self.snapshots
+        if shots is None or shots.taken == self.steps:
             return
         begun = time.perf_counter()
         shots.settle()
-        state_size = len(self.optimizer.state)
-        if self.planned_size != state_size:
+        if len(self.optimizer.state) != self.planned_size:
             self._lay_out()
         shard = Shard(self.steps, self.comm.epoch, self.comm.rank, self.comm.world)
-        if shots.taken != self.steps and shots.take(shard, self._numbers(), wait=GRACE if force else 0.0):
-            self.last = self.steps
+        shots.save(shard, self._numbers())
+        self.last = self.steps
         self.stall += time.perf_counter() - begun
 
     def _lay_out(self) -> None:
@@ -285,7 +300,7 @@ class Run:
         whole = self.clean and self.feed.shared and replicated(self.model) and self.tensor == 1
         if self.snapshots is not None:
             if self.stop and self.clean and not self.trouble:
-                self._snapshot(force=True)
+                self._snapshot()
             self.snapshots.settle()
         live = self.steps if self.clean else None
         self.control.say("parked", live=live, whole=whole, trouble=self.trouble)
@@ -318,7 +333,7 @@ class Run:
         if self.snapshots is not None:
             self.snapshots.taken = -1
             self._lay_out()
-            self._snapshot(force=True)
+            self._snapshot()
 
     def _check(self) -> None:
         """Give up an epoch that was superseded while it was entered."""
@@ -353,7 +368,7 @@ class Run:
 
     def _finish(self) -> None:
         if self.control is not None:
-            self._snapshot(force=True)
+            self._snapshot()
             if self.snapshots is not None:
                 self.snapshots.settle()
             self.control.say("finished", step=self.steps)

@@ -8,6 +8,7 @@ import hmac
 import json
 import select
 import socket
+import sys
 import threading
 import time
 from dataclasses import asdict, dataclass, field, replace
@@ -182,6 +183,11 @@ class Handler(BaseHTTPRequestHandler):
 class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Agents die and connections with them; that is this server's business, not its operator's."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def begin(terms: Terms, record: RecordFile, secret: bytes, host: str, port: int) -> tuple[Server, Hub]:

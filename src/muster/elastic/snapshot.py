@@ -65,6 +65,7 @@ class Snapshots:
     plan: Plan | None = None
     targets: dict[int, Target] = field(default_factory=dict)
     serial: int | None = None
+    grant: Grant | None = None
     copying: "Copying | None" = None
     skipped: int = 0
     taken: int = -1  # the step last copied
@@ -74,34 +75,63 @@ class Snapshots:
         """A new epoch, or the first step that gave the optimizer its state: plan anew."""
         self.plan = planned(parts)
         self.control.say("layout", size=self.plan.size)
-        self.serial = self.control.want(self.plan.size, passing=False)
 
-    def take(self, shard: Shard, extra: dict[str, Any], *, wait: float = 0.0) -> bool:
-        """Start a snapshot if a buffer is free (or becomes free within `wait` seconds)."""
-        plan, grant = self.plan, self._grant(wait)
-        if plan is None or grant is None or grant.size < plan.size:
-            self.skipped += 1
+    def take(self, shard: Shard, extra: dict[str, Any]) -> bool:
+        """Start a snapshot if there is a buffer for it."""
+        if not self.ready():
             return False
-        self.serial = None
-        self._fill(plan, grant, shard, extra)
+        assert self.plan is not None and self.grant is not None
+        grant, self.grant = self.grant, None
+        self._fill(self.plan, grant, shard, extra)
         self.taken = shard.step
+        self.serial = self.control.want(self.plan.size, passing=False)
         return True
 
-    def _grant(self, wait: float) -> Grant | None:
-        if self.serial is None:
-            assert self.plan is not None
-            self.serial = self.control.want(self.plan.size, passing=False)
-        grant = self.control.granted(self.serial, wait)
-        if grant is not None:
+    def ready(self) -> bool:
+        """Whether there is a buffer to fill."""
+        if self.grant is not None and self.plan is not None and self.grant.size < self.plan.size:
+            self._give_back(self.grant)
+            self.grant = None
+        if self.grant is None:
+            self.grant = self._granted()
+        return self.grant is not None
+
+    def _granted(self) -> Grant | None:
+        """The buffer asked for, once there is one; those of an older plan may be too small and go back."""
+        if self.plan is None:
+            return None
+        while True:
+            if self.serial is None:
+                self.serial = self.control.want(self.plan.size, passing=False)
+            grant = self.control.granted(self.serial)
+            if grant is None:
+                return None
             self.serial = None
-        return grant
+            if grant.size >= self.plan.size:
+                return grant
+            self._give_back(grant)
+
+    def _give_back(self, grant: Grant) -> None:
+        if grant.fd is not None:
+            os.close(grant.fd)
+        self.forget(grant.slot)
+        self.control.say("unused", slot=grant.slot)
+
+    def save(self, shard: Shard, extra: dict[str, Any]) -> None:
+        """A snapshot that must be taken, in a passing buffer when what memory there is holds older ones."""
+        assert self.plan is not None
+        if not self.take(shard, extra):
+            self._pass(self.plan, shard, extra)
+            self.taken = shard.step
 
     def hand_over(self, parts: list[Part], shard: Shard, extra: dict[str, Any]) -> None:
-        """Put state where others can fetch it, in a buffer of its own, and wait until it is there."""
-        plan = planned(parts)
+        """Put state where others can fetch it."""
+        self._pass(planned(parts), shard, extra)
+
+    def _pass(self, plan: Plan, shard: Shard, extra: dict[str, Any]) -> None:
         grant = self.control.granted(self.control.want(plan.size, passing=True), 30.0)
         if grant is None:
-            raise RuntimeError("the agent gave no buffer to hand the state over")
+            raise RuntimeError("the agent gave no buffer to save the state in")
         self._fill(plan, grant, shard, extra)
         self.settle()
         self.forget(grant.slot)
