@@ -201,7 +201,15 @@ class Comm:
                 self.store = None
         if dist.is_initialized():
             dist.destroy_process_group()
+            forget_meshes()
         self.epoch = 0
+
+
+def forget_meshes() -> None:
+    """DTensor remembers results by mesh, and meshes of the same ranks compare equal though their groups are gone."""
+    from torch.distributed.tensor import debug
+
+    debug._clear_sharding_prop_cache()
 
 
 def broken_by_peer(error: BaseException) -> bool:
