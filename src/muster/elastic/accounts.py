@@ -22,12 +22,10 @@ class Books:
     offset: float = field(default_factory=_offset)
 
     def stepped(self, message: dict[str, Any]) -> None:
-        begun = self.ledger.now
         self.ledger.stepped(message["at"], message["step"], message["stall"])
         self.step, self.skipped = message["step"], message["skipped"]
-        took = max(message["at"] - begun, 1e-9)
-        self.step_seconds = took
-        rate = message["batch"] / took
+        self.step_seconds = message["took"]
+        rate = message["batch"] / max(message["took"], 1e-6)
         self.speed = rate if not self.speed else 0.9 * self.speed + 0.1 * rate
 
     def switch(self, bucket: Bucket) -> None:

@@ -72,6 +72,7 @@ class Run:
     applied: bool = False
     seated: int = 0  # the epoch this run has trained in last
     stall: float = 0.0
+    begun: float = 0.0
     last: int = -1  # the step of the last snapshot
     flags: torch.Tensor | None = None
     flag_work: Any = None
@@ -160,6 +161,7 @@ class Run:
         if self.item is None:
             raise RuntimeError("`with run.step():` belongs inside `for batch in run:`")
         seed_everything(seed_of(self.seed, self.steps, self.rank))
+        self.begun = time.monotonic()
         self.weight.value = self.item.samples / max(self.item.total or 0, 1)
         self.applied = False
         self.saved_buffers = [b.clone() for b in self.model.buffers()]
@@ -207,7 +209,13 @@ class Run:
         self._take(bool(lacking))
         if self.control is not None:
             self.control.say(
-                "step", at=time.monotonic(), step=self.steps, stall=self.stall, batch=samples, skipped=self.skipped
+                "step",
+                at=time.monotonic(),
+                took=time.monotonic() - self.begun,
+                step=self.steps,
+                stall=self.stall,
+                batch=samples,
+                skipped=self.skipped,
             )
         self.stall = 0.0
 
