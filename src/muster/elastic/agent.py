@@ -71,6 +71,7 @@ class Agent:
     copies: dict[Shard, int] = field(default_factory=dict)  # kept by the first member's agent
     status: Status = field(init=False)
     acked: int = 0
+    entered: int = 0  # the newest epoch its worker was sent into
     crashes: int = 0
     checking: int = 0  # filled snapshots whose checksums are being computed
     done: bool = False
@@ -384,8 +385,8 @@ class Agent:
         self.copies.clear()
         seats = [m.id for m in d.members]
         if self.me.id in seats and d.members[seats.index(self.me.id)].life == self.me.life:
-            if child.epoch < d.epoch and child.asked <= d.epoch and child.ready:
-                child.asked = d.epoch
+            if self.entered < d.epoch and child.ready:
+                self.entered = child.asked = d.epoch
                 self.books.restored(d.restore.step if d.restore.source is not Source.STORE else -1)
                 child.parked, child.epoch = False, 0
                 child.channel.send("commit", document=encode(d), me=self.me.id)

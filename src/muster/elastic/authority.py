@@ -181,10 +181,16 @@ class Authority:
     def _consider(self, now: float) -> None:
         seats = self.record.members
         epoch = self.record.committed
+        if not self._heard_back(now):
+            return
         if not seats:
             self._form(now)
             return
-        if not self._heard_back(now):
+        if self.record.epoch > epoch:
+            self._propose(now, False, f"a new authority takes up epoch {self.record.epoch}, which was not committed")
+            return
+        if self.restore is None and any(self.peers[m.id].status.resumed < epoch for m in seats if self._stands(m)):
+            self._propose(now, False, f"a new authority does not know how epoch {epoch} began")
             return
         dead = [m for m in seats if not self._stands(m)]
         stuck = [m for m in seats if self._stands(m) and self.peers[m.id].status.trouble >= epoch > 0]
