@@ -73,7 +73,14 @@ class Pod:
 
     def status(self) -> Status:
         leaving = 5.0 if self.leaving else None
-        return Status(self.member, self.ready, leaving=leaving, protected=self.protected, resumed=self.epoch, trouble=self.trouble)
+        return Status(
+            self.member,
+            self.ready,
+            leaving=leaving,
+            protected=self.protected,
+            resumed=self.epoch,
+            trouble=self.trouble,
+        )
 
 
 class Violation(AssertionError):
@@ -239,7 +246,9 @@ class World:
         if self.safe < 0 or len(self.lost) > self.replicas or document.epoch < self.highest:
             return
         if restore.source is Source.STORE or restore.step < self.safe:
-            raise Violation(f"restored {restore} though step {self.safe} was safe and only {self.lost} was lost")
+            raise Violation(
+                f"restored {restore} though step {self.safe} was safe and only {self.lost} was lost"
+            )
 
     # -- training ---------------------------------------------------------------------------------------
 

@@ -43,7 +43,9 @@ class Job:
         until = time.monotonic() + seconds
         while not (result := condition()):
             if time.monotonic() > until:
-                raise TimeoutError(f"{condition} did not come true; last notes: {self.steps()[-3:]}, {self.about()}")
+                raise TimeoutError(
+                    f"{condition} did not come true; last notes: {self.steps()[-3:]}, {self.about()}"
+                )
             if self.process.poll() is not None:
                 if result := condition():
                     break
@@ -112,7 +114,10 @@ class Job:
         last: dict[int, int] = {}
         for n in self.steps():
             last[n["step"]] = max(last.get(n["step"], 0), n["epoch"])
-        return {s: [n for n in self.steps() if n["step"] == s and n["epoch"] == e] for s, e in sorted(last.items())}
+        return {
+            s: [n for n in self.steps() if n["step"] == s and n["epoch"] == e]
+            for s, e in sorted(last.items())
+        }
 
     def samples(self) -> Counter[int]:
         return Counter(i for notes in self.history().values() for n in notes for i in n["ids"])
@@ -129,7 +134,9 @@ class Job:
 
 
 @contextlib.contextmanager
-def job(directory: Path, *launcher: str, script: tuple[str, ...] = (), env: dict[str, str] | None = None) -> Iterator[Job]:
+def job(
+    directory: Path, *launcher: str, script: tuple[str, ...] = (), env: dict[str, str] | None = None
+) -> Iterator[Job]:
     """A running job; whatever is left of it is killed at the end."""
     (directory / "notes").mkdir(parents=True)
     command = [sys.executable, "-m", "muster.elastic.launch", "--directory", str(directory), *launcher]

@@ -77,7 +77,9 @@ def main() -> None:
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
         return model, optimizer, {"rate": torch.optim.lr_scheduler.StepLR(optimizer, 50, 0.9)}
 
-    run = attach(build, Data(Points(o.samples), o.batch, o.passes, seed=3), snapshot_every=o.every, virtual=o.virtual)
+    run = attach(
+        build, Data(Points(o.samples), o.batch, o.passes, seed=3), snapshot_every=o.every, virtual=o.virtual
+    )
     with (o.notes / f"worker-{os.getpid()}.jsonl").open("w") as out:
 
         def note(**what: Any) -> None:
@@ -89,7 +91,9 @@ def main() -> None:
             with run.step():
                 total = 0.0
                 for _, points, labels in batch if o.virtual else [batch]:
-                    loss = nn.functional.cross_entropy(run.model(Crash.apply(points.requires_grad_())), labels)
+                    loss = nn.functional.cross_entropy(
+                        run.model(Crash.apply(points.requires_grad_())), labels
+                    )
                     loss.backward()
                     total += float(loss.detach())
                 time.sleep(o.pause)

@@ -157,11 +157,19 @@ class Agent:
             self.code = 0
         if child and child.ready and now - child.heard > self.options.silence:
             child.end()
-        elif child and child.epoch and child.asked > child.epoch and not child.parked and not self.document.planned:
+        elif (
+            child
+            and child.epoch
+            and child.asked > child.epoch
+            and not child.parked
+            and not self.document.planned
+        ):
             if now - child.asked_at > self.options.release + 2 * self.books.step_seconds:
                 child.end()
         self._grant()
-        self.status = replace(self.status, step=self.books.step, speed=self.books.speed, skipped=self.books.skipped)
+        self.status = replace(
+            self.status, step=self.books.step, speed=self.books.speed, skipped=self.books.skipped
+        )
 
     # -- the worker -----------------------------------------------------------------------------------
 
@@ -211,7 +219,9 @@ class Agent:
         buffer = self.arena.buffers[slot]
         size = self.arena.slots.slots[slot].size
         fds = () if known else (buffer.fd,)
-        child.channel.send("slot", fds, slot=slot, size=size, passing=message["passing"], serial=message["serial"])
+        child.channel.send(
+            "slot", fds, slot=slot, size=size, passing=message["passing"], serial=message["serial"]
+        )
 
     def _worker_unused(self, child: Child, message: dict[str, Any]) -> None:
         """A buffer it was given does not fit any more."""
@@ -327,7 +337,9 @@ class Agent:
     def _renew(self) -> None:
         """The next life: the spare if there is one, which is ready at once, else a new process."""
         self.me = replace(self.me, life=self.me.life + 1)
-        self.active, self.spare = (self.spare, None) if self.spare and self.spare.ready else (self._spawn(), self.spare)
+        self.active, self.spare = (
+            (self.spare, None) if self.spare and self.spare.ready else (self._spawn(), self.spare)
+        )
         ready = self.active.ready
         self._say(member=self.me, ready=ready, finished=False)
         if ready and self.options.spare:
@@ -414,7 +426,9 @@ class Agent:
     def _count(self, shard: Shard, copies: int) -> None:
         """As the first member's agent: a step is committed once every part is on enough agents."""
         self.copies[shard] = copies
-        parts = {s.index: c for s, c in self.copies.items() if s.step == shard.step and s.epoch == shard.epoch}
+        parts = {
+            s.index: c for s, c in self.copies.items() if s.step == shard.step and s.epoch == shard.epoch
+        }
         members = self.document.members
         if complete(parts, shard.of, min(1 + self.options.replicas, len(members))):
             self.copies = {s: c for s, c in self.copies.items() if s.step > shard.step}

@@ -161,6 +161,7 @@ def pieces_of(manifest: dict[str, Any]) -> tuple[Piece, ...]:
 def described(pieces: Sequence[Piece], **more: Any) -> bytes:
     """A shard's own description, stored behind its bytes."""
     rows = [
-        [p.name, p.dtype, p.itemsize, list(p.shape), list(p.box.offset), list(p.box.size), p.at] for p in pieces
+        [p.name, p.dtype, p.itemsize, list(p.shape), list(p.box.offset), list(p.box.size), p.at]
+        for p in pieces
     ]
     return json.dumps({"pieces": rows} | more).encode()

@@ -100,7 +100,16 @@ class Authority:
     @staticmethod
     def _matters(old: Status | None, new: Status) -> bool:
         def key(s: Status) -> tuple[object, ...]:
-            return s.member, s.ready, s.trouble, s.leaving is None, s.finished, s.protected, s.failed, s.resumed
+            return (
+                s.member,
+                s.ready,
+                s.trouble,
+                s.leaving is None,
+                s.finished,
+                s.protected,
+                s.failed,
+                s.resumed,
+            )
 
         return old is None or key(old) != key(new)
 
@@ -117,7 +126,9 @@ class Authority:
         """Ask for another size; returns the seconds it needs, or refuses when they do not fit."""
         need = self.need(target)
         if deadline is not None and now + need > deadline:
-            raise Refused(f"{need:.1f} s are needed to get to {target} workers, {deadline - now:.1f} s were given")
+            raise Refused(
+                f"{need:.1f} s are needed to get to {target} workers, {deadline - now:.1f} s were given"
+            )
         self.record = replace(self.record, target=max(0, target))
         self.deadline = deadline
         self.step(now)
@@ -187,9 +198,13 @@ class Authority:
             self._form(now)
             return
         if self.record.epoch > epoch:
-            self._propose(now, False, f"a new authority takes up epoch {self.record.epoch}, which was not committed")
+            self._propose(
+                now, False, f"a new authority takes up epoch {self.record.epoch}, which was not committed"
+            )
             return
-        if self.restore is None and any(self.peers[m.id].status.resumed < epoch for m in seats if self._stands(m)):
+        if self.restore is None and any(
+            self.peers[m.id].status.resumed < epoch for m in seats if self._stands(m)
+        ):
             self._propose(now, False, f"a new authority does not know how epoch {epoch} began")
             return
         dead = [m for m in seats if not self._stands(m)]

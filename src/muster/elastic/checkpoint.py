@@ -28,7 +28,13 @@ from torch.distributed.checkpoint.metadata import (
     TensorProperties,
     TensorStorageMetadata,
 )
-from torch.distributed.checkpoint.planner import SavePlan, SavePlanner, TensorWriteData, WriteItem, WriteItemType
+from torch.distributed.checkpoint.planner import (
+    SavePlan,
+    SavePlanner,
+    TensorWriteData,
+    WriteItem,
+    WriteItemType,
+)
 
 from muster.elastic.arena import pieces_of, sums_of
 from muster.elastic.layout import Piece
@@ -90,7 +96,9 @@ def write_part(order: dict[str, Any]) -> None:
     data = torch.frombuffer(memory, dtype=torch.uint8)
     pieces = pieces_of(manifest)
     views = {
-        _item(p).index: data[p.at : p.at + p.nbytes].view(_dtype(p)).view(p.box.size) for p in pieces if p.nbytes
+        _item(p).index: data[p.at : p.at + p.nbytes].view(_dtype(p)).view(p.box.size)
+        for p in pieces
+        if p.nbytes
     }
     where = Path(order["store"]) / f".step-{order['step']:010d}-{order['epoch']}"
     where.mkdir(parents=True, exist_ok=True)
@@ -144,11 +152,18 @@ def _finish(where: Path, writer: FileSystemWriter, order: dict[str, Any]) -> Non
                 piece.name,
                 TensorStorageMetadata(TensorProperties(_dtype(piece)), torch.Size(piece.shape), []),
             )
-            found.chunks.append(ChunkStorageMetadata(torch.Size(piece.box.offset), torch.Size(piece.box.size)))
+            found.chunks.append(
+                ChunkStorageMetadata(torch.Size(piece.box.offset), torch.Size(piece.box.size))
+            )
     writer.finish(Metadata(index), [p["results"] for p in parts])
     sums = {k: v for p in parts for k, v in p["sums"].items()} | {".metadata": _sum(where / ".metadata")}
     extra = {k: v for k, v in parts[0]["manifest"].items() if k != "pieces"}
-    note = {"step": order["step"], "sums": sums, "extra": extra, "data": [p["manifest"]["data"] for p in parts]}
+    note = {
+        "step": order["step"],
+        "sums": sums,
+        "extra": extra,
+        "data": [p["manifest"]["data"] for p in parts],
+    }
     _publish(where / "muster.json", json.dumps(note).encode())
     for i in range(order["of"]):
         (where / f"part-{i}").unlink()
@@ -194,7 +209,9 @@ def newest(store: str) -> str:
     return ""
 
 
-def load(path: str, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> tuple[dict[str, Any], list[Any]]:
+def load(
+    path: str, model: torch.nn.Module, optimizer: torch.optim.Optimizer
+) -> tuple[dict[str, Any], list[Any]]:
     """Fill model and optimizer, whatever their layout, and return what else was saved."""
     note = json.loads((Path(path) / "muster.json").read_text())
     found = FileSystemReader(path).read_metadata().state_dict_metadata

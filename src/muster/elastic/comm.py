@@ -152,7 +152,11 @@ class Comm:
         self.before = {c.inode for c in connections()}
         store = self.store or dist.HashStore()
         dist.init_process_group(
-            self.backend(), store=dist.PrefixStore(f"e{epoch}", store), rank=rank, world_size=world, timeout=FOREVER
+            self.backend(),
+            store=dist.PrefixStore(f"e{epoch}", store),
+            rank=rank,
+            world_size=world,
+            timeout=FOREVER,
         )
 
     def backend(self) -> str:

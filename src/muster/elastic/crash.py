@@ -2,15 +2,16 @@
 
 import os
 import signal
+from pathlib import Path
 
 
 def crash_point(name: str) -> None:
-    """MUSTER_ELASTIC_CRASH=<point>:<file> kills, once, the first process that gets to the point."""
-    wanted, _, path = os.environ.get("MUSTER_ELASTIC_CRASH", "").partition(":")
-    if wanted != name:
+    """A file of this name in the directory MUSTER_ELASTIC_CRASH kills the first process that gets here, once."""
+    directory = os.environ.get("MUSTER_ELASTIC_CRASH")
+    if not directory:
         return
     try:
-        os.unlink(path)
+        Path(directory, name).unlink()
     except FileNotFoundError:
         return
     os.kill(os.getpid(), signal.SIGKILL)

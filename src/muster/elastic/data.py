@@ -65,7 +65,9 @@ class Data:
 
     def __post_init__(self) -> None:
         if not hasattr(self.dataset, "__getitem__") or not hasattr(self.dataset, "__len__"):
-            raise TypeError("Data needs a map-style dataset; use Shards or Streams for what can only be iterated")
+            raise TypeError(
+                "Data needs a map-style dataset; use Shards or Streams for what can only be iterated"
+            )
         if not len(self.dataset) or self.batch < 1:
             raise ValueError(f"nothing to train on: {len(self.dataset)} samples in batches of {self.batch}")
 
@@ -270,4 +272,3 @@ class Streams:
             for key, (moves, state) in position["states"].items():
                 if moves > self.moves.get(int(key), 0):
                     self.states[int(key)], self.moves[int(key)] = state, moves
-

@@ -73,7 +73,11 @@ class Launch:
                 "multiple": o.multiple,
                 "silence": o.silence,
             }
-            self._add("authority", ["muster.elastic.serving", json.dumps(terms), address, str(self.directory)], common)
+            self._add(
+                "authority",
+                ["muster.elastic.serving", json.dumps(terms), address, str(self.directory)],
+                common,
+            )
             (self.directory / "address").write_text(address)
         for i in range(o.workers + o.spares):
             self._add(f"agent-{i}", ["muster.elastic.agent", "--options", self._agent(i, address)], common)
@@ -169,11 +173,17 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--standby", action="store_true", help="a second, warm worker process beside each worker")
     p.add_argument("--min", type=int, default=1, help="the fewest workers to train with")
     p.add_argument("--max", type=int, default=0, help="the most workers to train with (default: --workers)")
-    p.add_argument("--multiple", type=int, default=1, help="the size is a multiple of this (tensor parallelism)")
+    p.add_argument(
+        "--multiple", type=int, default=1, help="the size is a multiple of this (tensor parallelism)"
+    )
     p.add_argument("--replicas", type=int, default=1, help="copies of each shard on other agents")
     p.add_argument("--store", default="", help="directory for durable checkpoints")
-    p.add_argument("--durable-every", type=int, default=0, metavar="STEPS", help="steps between durable checkpoints")
-    p.add_argument("--silence", type=float, default=5.0, help="seconds without a sign of life until one is lost")
+    p.add_argument(
+        "--durable-every", type=int, default=0, metavar="STEPS", help="steps between durable checkpoints"
+    )
+    p.add_argument(
+        "--silence", type=float, default=5.0, help="seconds without a sign of life until one is lost"
+    )
     p.add_argument("--grace", type=float, default=30.0, help="seconds a stopped pod has left")
     p.add_argument("--job", default="job", help="name of the job")
     p.add_argument("--name", default=socket.gethostname(), help="name of this host")

@@ -131,7 +131,9 @@ class Peers:
     secret: bytes
     idle: dict[str, queue.SimpleQueue[Wire]] = field(default_factory=dict)
 
-    def call(self, address: str, head: dict[str, Any], payload: Sequence[memoryview | bytes] = ()) -> dict[str, Any]:
+    def call(
+        self, address: str, head: dict[str, Any], payload: Sequence[memoryview | bytes] = ()
+    ) -> dict[str, Any]:
         wire = self._take(address)
         try:
             result = wire.call(head, payload)

@@ -159,8 +159,6 @@ def attach_weights(model: torch.nn.Module, weight: Weight, world: int) -> Bucket
     return buckets_of(model, weight)
 
 
-
-
 @dataclass(slots=True)
 class TreeReduction:
     """Gradients of fixed micro-batches, added up in a fixed tree: the same bits for any number of members."""

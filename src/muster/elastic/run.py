@@ -38,9 +38,10 @@ class Keeps(Protocol):
     def load_state_dict(self, state: Any) -> Any: ...
 
 
-Built = tuple[torch.nn.Module, torch.optim.Optimizer] | tuple[
-    torch.nn.Module, torch.optim.Optimizer, Mapping[str, Keeps]
-]
+Built = (
+    tuple[torch.nn.Module, torch.optim.Optimizer]
+    | tuple[torch.nn.Module, torch.optim.Optimizer, Mapping[str, Keeps]]
+)
 Build = Callable[[DeviceMesh], Built]
 
 
@@ -120,7 +121,9 @@ class Run:
                 count = torch.tensor([item.samples], dtype=torch.int64)
                 if self.comm.world > 1:
                     dist.all_reduce(count)
-                item = Item(item.batch, item.samples, int(count), item.after, item.parts) if int(count) else None
+                item = (
+                    Item(item.batch, item.samples, int(count), item.after, item.parts) if int(count) else None
+                )
             self.item = item
         return self.item
 
@@ -331,7 +334,11 @@ class Run:
         self.comm.form(document.epoch, ranks.index(me), len(ranks), document.members[0].address, secret)
         self._check()
         keeps = has and _in_place(self.model) and self.tensor == 1
-        kept = (self.model, self.optimizer, self.extras) if stands and not keeps and replicated(self.model) else None
+        kept = (
+            (self.model, self.optimizer, self.extras)
+            if stands and not keeps and replicated(self.model)
+            else None
+        )
         if not keeps:
             self._construct()
         self.comm.formed()

@@ -140,12 +140,18 @@ class Snapshots:
         self.settle()
         note = described(plan.pieces, **extra)
         if plan.data + len(note) > grant.size:
-            raise RuntimeError(f"the state beside the tensors takes {len(note)} bytes, more than there is room for")
+            raise RuntimeError(
+                f"the state beside the tensors takes {len(note)} bytes, more than there is room for"
+            )
         target = self._target(grant)
 
         def sealed() -> None:
-            target.bytes[plan.data : plan.data + len(note)] = torch.frombuffer(bytearray(note), dtype=torch.uint8)
-            self.control.say("filled", slot=grant.slot, data=plan.data, manifest=len(note), shard=asdict(shard))
+            target.bytes[plan.data : plan.data + len(note)] = torch.frombuffer(
+                bytearray(note), dtype=torch.uint8
+            )
+            self.control.say(
+                "filled", slot=grant.slot, data=plan.data, manifest=len(note), shard=asdict(shard)
+            )
 
         self.copying = self.copier(plan, target)
         self.copying.start(sealed)
@@ -233,5 +239,3 @@ class Copying:
     def _raise(self) -> None:
         if self.error is not None:
             raise self.error
-
-

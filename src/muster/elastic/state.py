@@ -184,7 +184,9 @@ def prepare(
         group.update({k: decoded(v) for k, v in saved.items()})
     by_name = {clean(n): p for n, p in model.named_parameters()}
     on_device = {
-        id(p): bool(g.get("capturable") or g.get("fused")) for g in optimizer.param_groups for p in g["params"]
+        id(p): bool(g.get("capturable") or g.get("fused"))
+        for g in optimizer.param_groups
+        for p in g["params"]
     }
     optimizer.state.clear()
     for full, (dtype, shape) in shapes.items():
@@ -192,14 +194,20 @@ def prepare(
             continue
         name, _, key = full.removeprefix("optim.").rpartition(".")
         if name not in by_name:
-            raise UnsupportedState(f"the snapshot has state for {name}, which the model does not: restore with it")
+            raise UnsupportedState(
+                f"the snapshot has state for {name}, which the model does not: restore with it"
+            )
         parameter = by_name[name]
-        optimizer.state[parameter][key] = _blank(parameter, getattr(torch, dtype), shape, on_device[id(parameter)])
+        optimizer.state[parameter][key] = _blank(
+            parameter, getattr(torch, dtype), shape, on_device[id(parameter)]
+        )
     for name, values in extra["state"].items():
         optimizer.state[by_name[name]].update({k: decoded(v) for k, v in values.items()})
 
 
-def _blank(parameter: torch.Tensor, dtype: torch.dtype, shape: tuple[int, ...], on_device: bool) -> torch.Tensor:
+def _blank(
+    parameter: torch.Tensor, dtype: torch.dtype, shape: tuple[int, ...], on_device: bool
+) -> torch.Tensor:
     if tuple(parameter.shape) == shape and shape:
         return torch.zeros_like(parameter, dtype=dtype)
     return torch.zeros(shape, dtype=dtype, device=parameter.device if on_device else "cpu")

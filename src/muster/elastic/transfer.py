@@ -54,7 +54,9 @@ def located(restore: Restore, epoch: int, peers: Peers, stop: Callable[[], None]
     """One holder for every part of the step to restore."""
     if restore.shard is None:
         of = len(restore.holders)
-        return [Origin(a, Shard(restore.step, epoch, i, of, True)) for i, (_, a) in enumerate(restore.holders)]
+        return [
+            Origin(a, Shard(restore.step, epoch, i, of, True)) for i, (_, a) in enumerate(restore.holders)
+        ]
     found: dict[int, Origin] = {}
     wanted = restore.shard
     for _, address in restore.holders:
@@ -73,7 +75,9 @@ def located(restore: Restore, epoch: int, peers: Peers, stop: Callable[[], None]
             if same:
                 found.setdefault(shard.index, Origin(address, shard))
     if len(found) < wanted.of:
-        raise WireError(f"step {wanted.step}: {wanted.of - len(found)} of {wanted.of} parts have no holder left")
+        raise WireError(
+            f"step {wanted.step}: {wanted.of - len(found)} of {wanted.of} parts have no holder left"
+        )
     return [found[i] for i in range(wanted.of)]
 
 

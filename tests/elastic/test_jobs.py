@@ -1,0 +1,174 @@
+"""Real processes over gloo: every one of them is hurt in turn, and training goes on as promised."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.elastic.jobs import Job, job
+
+pytestmark = pytest.mark.xdist_group("elastic-jobs")
+
+FOUR = ("--workers", "4", "--silence", "3")
+
+
+def all_once(running: Job, samples: int, passes: int = 1) -> None:
+    used = running.samples()
+    assert len(used) == samples, f"{samples - len(used)} samples were lost"
+    assert set(used.values()) == {passes}
+
+
+def changes(running: Job, what: Callable[[], object]) -> None:
+    """Do something, wait for the next epoch's first steps, then for the full size."""
+    before = max(n["epoch"] for n in running.steps())
+    what()
+    running.wait(lambda: any(n["epoch"] > before for n in running.steps()))
+    running.reaches(4)
+
+
+def reference(directory: Path, *script: str) -> Job:
+    """The same training on one worker that nobody disturbs."""
+    with job(directory, "--workers", "1", script=(*script, "--pause", "0")) as running:
+        return running.finish()
+
+
+@pytest.mark.parametrize("layout", ["plain", "fsdp"])
+def test_sizes_change_while_training(tmp_path: Path, layout: str) -> None:
+    script = ("--layout", layout, "--samples", "6000")
+    with job(tmp_path / "job", *FOUR, script=script) as running:
+        running.reaches(4)
+        workers = {running.worker(r) for r in range(4)}
+        for size in (2, 4, 3, 1, 4):
+            assert running.resize(size)["accepted"]
+            running.reaches(size)
+        assert {running.worker(r) for r in range(4)} == workers, "nobody was restarted"
+        running.finish()
+        all_once(running, 6000)
+        assert running.losses()[-1] < 0.7 < running.losses()[0]
+
+
+@pytest.mark.parametrize("layout", ["plain", "fsdp"])
+def test_every_worker_and_agent_may_die(tmp_path: Path, layout: str) -> None:
+    with job(tmp_path / "job", *FOUR, script=("--layout", layout, "--samples", "9000")) as running:
+        running.reaches(4)
+        for rank in range(4):
+            changes(running, lambda rank=rank: os.kill(running.worker(rank), signal.SIGKILL))
+        for rank in (0, 2):
+            changes(running, lambda rank=rank: os.kill(running.agent(rank), signal.SIGKILL))
+        for rank in (0, 1):
+            changes(running, lambda rank=rank: os.kill(running.worker(rank), signal.SIGSTOP))
+        running.finish()
+        all_once(running, 9000)
+
+
+def test_a_frozen_agent_is_left_behind_and_comes_back(tmp_path: Path) -> None:
+    with job(tmp_path / "job", *FOUR, script=("--samples", "6000")) as running:
+        running.reaches(4)
+        agent = running.agent(0)
+
+        def freeze() -> None:
+            os.kill(agent, signal.SIGSTOP)
+            running.reaches(3)
+            os.kill(agent, signal.SIGCONT)
+
+        changes(running, freeze)
+        running.finish()
+        all_once(running, 6000)
+
+
+def test_training_goes_on_without_the_authority(tmp_path: Path) -> None:
+    with job(tmp_path / "job", *FOUR, script=("--samples", "4000")) as running:
+        running.reaches(4)
+        old = running.authority()
+        os.kill(old, signal.SIGSTOP)
+        running.past(20)
+        os.kill(old, signal.SIGCONT)
+        os.kill(old, signal.SIGKILL)
+        running.past(20)
+        running.wait(lambda: running.authority() != old)
+        changes(running, lambda: os.kill(running.worker(0), signal.SIGKILL))
+        running.finish()
+        all_once(running, 4000)
+
+
+@pytest.mark.parametrize("layout", ["plain", "fsdp"])
+def test_crash_points(tmp_path: Path, layout: str) -> None:
+    """A process dies in the backward pass, in the optimizer's step, sealing, replicating, voting, committing."""
+    crash = tmp_path / "crash"
+    crash.mkdir()
+    script = ("--layout", layout, "--samples", "9000")
+    with job(tmp_path / "job", *FOUR, script=script, env={"MUSTER_ELASTIC_CRASH": str(crash)}) as running:
+        running.reaches(4)
+        for point in ("backward", "optimizer", "sealed", "replicate"):
+            changes(running, lambda point=point: (crash / point).touch())
+        for point in ("ack", "commit"):
+            (crash / point).touch()
+            changes(running, lambda: os.kill(running.worker(1), signal.SIGKILL))
+            running.wait(lambda point=point: not (crash / point).exists())
+            running.reaches(4)
+        running.finish()
+        all_once(running, 9000)
+
+
+@pytest.mark.parametrize("layout", ["plain", "fsdp"])
+def test_a_recovered_run_is_bit_identical(tmp_path: Path, layout: str) -> None:
+    """At one size throughout: the standby takes the lost worker's seat before the next step."""
+    script = ("--layout", layout, "--samples", "2400")
+    with job(tmp_path / "calm", *FOUR, script=(*script, "--pause", "0")) as calm:
+        calm.finish()
+    with job(tmp_path / "hurt", *FOUR, "--spares", "1", "--max", "4", script=script) as hurt:
+        hurt.reaches(4)
+        changes(hurt, lambda: os.kill(hurt.worker(2), signal.SIGKILL))
+        hurt.past(5)
+        changes(hurt, lambda: os.kill(hurt.worker(0), signal.SIGKILL))
+        hurt.finish()
+    assert {n["world"] for notes in hurt.history().values() for n in notes} == {4}
+    assert hurt.losses() == calm.losses()
+    assert hurt.weights() == calm.weights()
+    all_once(hurt, 2400)
+
+
+def test_virtual_batches_give_the_same_bits_at_any_size(tmp_path: Path) -> None:
+    script = ("--samples", "1200", "--virtual", "6")
+    alone = reference(tmp_path / "alone", *script)
+    with job(tmp_path / "many", *FOUR, script=script) as many:
+        many.reaches(4)
+        for size in (3, 2):
+            many.resize(size)
+            many.reaches(size)
+        many.finish()
+    assert many.weights() == alone.weights()
+    all_once(many, 1200)
+
+
+def test_ddp_modules_are_wrapped_anew(tmp_path: Path) -> None:
+    script = ("--layout", "ddp", "--samples", "3000")
+    with job(tmp_path / "job", "--workers", "2", "--silence", "3", script=script) as running:
+        running.reaches(2)
+        running.resize(1)
+        running.reaches(1)
+        running.resize(2)
+        running.reaches(2)
+        running.finish()
+        all_once(running, 3000)
+    alone = reference(tmp_path / "alone", "--samples", "3000")
+    assert running.losses()[-1] == pytest.approx(alone.losses()[-1], abs=0.15)
+
+
+def test_a_stopped_launcher_leaves_in_good_order(tmp_path: Path) -> None:
+    """SIGTERM: everything reaches the store, and the next start continues there."""
+    store = tmp_path / "store"
+    options = ("--workers", "2", "--silence", "3", "--store", str(store), "--durable-every", "100000")
+    with job(tmp_path / "first", *options, script=("--samples", "9000")) as first:
+        first.reaches(2)
+        first.past(30)
+        first.process.send_signal(signal.SIGTERM)
+        first.process.wait(60)
+    assert list(store.glob("step-*")), "what was in memory is durable"
+    with job(tmp_path / "second", *options, script=("--samples", "9000")) as second:
+        second.finish()
+    assert min(second.history()) == max(first.history()) + 1, "no step is done twice"
+    used = first.samples() + second.samples()
+    assert len(used) == 9000 and set(used.values()) == {1}
