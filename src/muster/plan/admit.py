@@ -1,0 +1,242 @@
+"""Admitting: who starts now, who is promised a start, and who may pass.
+
+A pass goes down the queue. A gang that fits starts, unless that would move a promise made to a gang before it.
+The first ones that do not fit are promised the earliest start there is; the rest pass around them or wait.
+A pass looks only at what changed: without new room or a new order, only at gangs that have just arrived.
+"""
+
+from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heapreplace
+
+from muster.model.gang import Reservation
+from muster.plan.actions import Plan, Reserve
+from muster.plan.hold import hold_for
+from muster.plan.nodewise import Nodewise
+from muster.plan.profile import NEVER
+from muster.plan.room import Part
+from muster.plan.start import start
+from muster.plan.state import State
+from muster.plan.waiting import RANK, Entry, Kind
+
+SEARCHES = 16
+"""Gangs in a pass that may look in vain for a time to be promised; each look costs a walk through the future."""
+
+
+def admit(state: State, now: float, plan: Plan) -> None:
+    reordered = state.queue.age(now)
+    if state.queue.entries:
+        _down_the_queue(state, now, plan, reordered=reordered)
+    state.fresh.clear()
+    state.room_grew = state.news = False
+
+
+def _down_the_queue(state: State, now: float, plan: Plan, *, reordered: bool) -> None:
+    this = Pass(state, now, plan)
+    if state.policy.reservations is not None and (reordered or _outranked(state)):
+        state.room_grew = True
+        for entry in [entry for entry in state.promises.values() if not entry.aged]:
+            state.revoke(entry)
+    if state.promises:
+        this.keep_promises()
+        if state.news:
+            this.improve_promises()
+    if state.room_grew:
+        this.whole_queue()
+    else:
+        this.in_turn(sorted(state.fresh, key=RANK) if len(state.fresh) > 1 else state.fresh)
+
+
+def _outranked(state: State) -> bool:
+    """Whether someone arrived before a gang that holds a promise: then promises are given out anew."""
+    if not state.promises or not state.fresh:
+        return False
+    last = max(entry.rank for entry in state.promises.values())
+    return any(entry.rank < last for entry in state.fresh if not entry.kind.hopeless)
+
+
+class Pass:
+    """One look down the queue."""
+
+    __slots__ = ("now", "plan", "state", "too_long", "without_time")
+
+    def __init__(self, state: State, now: float, plan: Plan) -> None:
+        self.state = state
+        self.now = now
+        self.plan = plan
+        self.without_time = 0  # gangs of whose start nobody could tell the time
+        self.too_long: dict[int, float] = {}  # kinds with room, by the shortest run that would move a promise
+
+    # Promises
+
+    def keep_promises(self) -> None:
+        """Whose time has come starts, if those who should have left by now have."""
+        for entry in self.promised():
+            if entry.promised is not None and entry.promised <= self.now:
+                self.start_if_fits(entry, promised=True)
+
+    def promised(self) -> list[Entry]:
+        """Who holds a promise, in queue order."""
+        entries = list(self.state.promises.values())
+        if len(entries) > 1:
+            entries.sort(key=RANK)
+        return entries
+
+    def improve_promises(self) -> None:
+        """Room came back early: promises move up, in queue order, never down."""
+        future = self.state.future(self.now)
+        for entry in self.promised():
+            if entry.promised is None or entry.promised <= self.now:
+                continue
+            time = future.earlier(entry, self.now)
+            if time is not None:
+                self.state.revoke(entry)
+                if time > self.now or not self.start_if_fits(entry, promised=False):
+                    self._promise(entry, time)
+
+    def promise(self, entry: Entry) -> bool:
+        """Promise it the earliest start there is. False if no end in sight lets it in."""
+        time = self.state.future(self.now).earliest(entry, self.now)
+        if time is not None:
+            self._promise(entry, time)
+        return time is not None
+
+    def _promise(self, entry: Entry, time: float) -> None:
+        entry.promised = time
+        self.state.promises[entry.uid] = entry
+        self.state.future(self.now).promise(entry)
+        for ask in entry.asks:
+            self.plan.actions.append(
+                Reserve(ask.gang, Reservation(time, count=ask.blueprint.members, firm=self.state.firm))
+            )
+
+    def promises_left(self) -> bool:
+        most = self.state.policy.reservations
+        return self.without_time < SEARCHES and (most is None or len(self.state.promises) < most)
+
+    # Starting
+
+    def start_if_fits(self, entry: Entry, *, promised: bool) -> bool:
+        """Start it now if there is room. One that was promised this moment need not mind the promises of others."""
+        state = self.state
+        if not self.may_fit(entry.kind):
+            return False
+        if promised or not state.promises:
+            seating = state.asker.place(state.present, entry, None if promised else state.held)
+        else:
+            seating = self._beside_promises(entry)
+        if seating is None:
+            return False
+        start(state, entry, seating, self.now, self.plan)
+        return True
+
+    def _beside_promises(self, entry: Entry) -> list[list[Part]] | None:
+        state, now = self.state, self.now
+        future = state.future(now)
+        if not isinstance(future, Nodewise):
+            if not future.admits(entry, now):
+                self.too_long[id(entry.kind)] = entry.length
+                return None
+            return state.asker.place(state.present, entry, state.held)
+        seating = state.asker.place(state.present, entry, state.held)
+        if seating is None or future.admits(entry, seating, now):
+            return seating
+        without = future.kept_from(entry, now)
+        if without is not None and state.held is not None:
+            without = without | state.held
+        seating = state.asker.place(state.present, entry, without)
+        if seating is None:
+            self.too_long[id(entry.kind)] = entry.length
+        return seating
+
+    def may_fit(self, kind: Kind) -> bool:
+        """The cheap half of the question."""
+        single = kind.single
+        if single is None:
+            return True
+        shape = single[0]
+        if shape.cursor != self.state.ledger.now:
+            shape.refresh()
+        return shape.total >= single[1]
+
+    # The two ways down the queue
+
+    def in_turn(self, entries: Iterable[Entry]) -> None:
+        """Gangs that have just arrived, behind everything that waits already."""
+        for entry in entries:
+            if not entry.kind.hopeless and (self.state.policy.passing or not self._someone_before(entry)):
+                self.consider(entry)
+
+    def _someone_before(self, entry: Entry) -> bool:
+        return any(kind.entries[0].rank < entry.rank for kind in self.state.queue.open_kinds())
+
+    def consider(self, entry: Entry) -> bool:
+        """Start it, or promise it a start if there are promises left."""
+        if entry.promised is not None:
+            return False
+        if self.start_if_fits(entry, promised=False):
+            return True
+        state = self.state
+        if self.promises_left() and not self.promise(entry):
+            self.without_time += 1
+            if entry.aged and state.held is None:
+                state.held = hold_for(state, entry)
+        return False
+
+    def whole_queue(self) -> None:
+        """Everyone, in order: first those who can be promised a start, then those who can only pass."""
+        policy = self.state.policy
+        self.state.held = None
+        kinds = self.state.queue.open_kinds()
+        if self.promises_left() or not policy.passing:
+            scan = Heads(kinds)
+            for entry in scan:
+                if self.consider(entry):
+                    continue
+                if not policy.passing:
+                    return
+                if not self.promises_left():
+                    break
+            kinds = scan.rest()
+        kinds = [kind for kind in kinds if self.may_fit(kind)]
+        if kinds:
+            self.backfill(kinds)
+
+    def backfill(self, kinds: list[Kind]) -> None:
+        """No promise is left to give: those that fit beside the ones given, perhaps in an order of their own."""
+        order = self.state.policy.scan
+        if order is None:
+            scan = Heads(kinds)
+            for entry in scan:
+                if entry.promised is not None or entry.length >= self.too_long.get(id(entry.kind), NEVER):
+                    continue
+                if not self.start_if_fits(entry, promised=False) and id(entry.kind) not in self.too_long:
+                    scan.close()  # no room: that goes for all of its kind
+            return
+        entries = [entry for kind in kinds for entry in kind.entries if entry.promised is None]
+        for entry in sorted(entries, key=lambda e: (order.key(e.gang, self.now), e.rank)):
+            self.start_if_fits(entry, promised=False)
+
+
+class Heads:
+    """Kinds merged into one queue by rank. `close` ends the kind of the gang just seen."""
+
+    def __init__(self, kinds: Iterable[Kind]) -> None:
+        self.heads = [(kind.entries[0].rank, kind, list(kind.entries), 0) for kind in kinds]
+        heapify(self.heads)
+        self.closed = False
+
+    def __iter__(self) -> Iterator[Entry]:
+        while self.heads:
+            _, kind, entries, at = self.heads[0]
+            self.closed = False
+            yield entries[at]
+            if self.closed or at + 1 == len(entries):
+                heappop(self.heads)
+            else:
+                heapreplace(self.heads, (entries[at + 1].rank, kind, entries, at + 1))
+
+    def close(self) -> None:
+        self.closed = True
+
+    def rest(self) -> list[Kind]:
+        return [kind for _, kind, _, _ in self.heads]
