@@ -4,13 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test lint bench clean
+.PHONY: run test lint bench bench-elastic clean
 
 run: $(STAMP)
 	$(BIN)/muster demo
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -21,9 +21,12 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m bench $(ONLY)
 
+bench-elastic: $(STAMP)
+	$(BIN)/python -m bench.elastic
+
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[scheduler,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[scheduler,elastic,test]'
 	touch $(STAMP)
 
 clean:

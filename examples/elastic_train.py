@@ -1,4 +1,6 @@
-"""A small model that trains through membership changes: python -m muster.elastic.launch --workers 2 this.py"""
+"""A small model that trains through membership changes: python -m muster.elastic.launch --workers 2
+this.py
+"""
 
 import argparse
 
@@ -42,7 +44,7 @@ def main() -> None:
     for points, labels in run:
         with run.step():
             loss = nn.functional.cross_entropy(run.model(points), labels)
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             run.optimizer.step()
             run.optimizer.zero_grad()
         if run.steps % 50 == 0 and run.rank == 0:

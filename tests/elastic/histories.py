@@ -1,4 +1,5 @@
-"""A whole job in miniature: simulated pods around the very modules that agents import, for histories by the thousand.
+"""A whole job in miniature: simulated pods around the very modules that agents import, for histories by the
+thousand.
 
 A model is the list of windows it was trained on, so that a mix of steps, a lost sample or a cursor that moved
 without its model shows at once.
@@ -35,7 +36,7 @@ class Model:
     """What training made of the samples so far, and the position in the data that goes with it."""
 
     seen: tuple[tuple[int, int, int], ...] = ()
-    cursor: Cursor = Cursor()
+    cursor: Cursor = field(default_factory=Cursor)
 
     @property
     def step(self) -> int:
@@ -83,7 +84,7 @@ class Pod:
         )
 
 
-class Violation(AssertionError):
+class ViolationError(AssertionError):
     pass
 
 
@@ -92,7 +93,7 @@ class World:
     whole: bool
     replicas: int
     now: float = 0.0
-    record: Record = Record()
+    record: Record = field(default_factory=Record)
     authority: Authority | None = None
     pods: dict[str, Pod] = field(default_factory=dict)
     born: int = 0
@@ -124,11 +125,11 @@ class World:
         document = a.document()
         if document.phase is Phase.COMMIT:
             if document.epoch < self.highest:
-                raise Violation(f"epoch went back from {self.highest} to {document.epoch}")
+                raise ViolationError(f"epoch went back from {self.highest} to {document.epoch}")
             self.highest = document.epoch
             names = tuple(m.id for m in document.members)
             if self.epochs.setdefault(document.epoch, names) != names:
-                raise Violation(f"epoch {document.epoch} was committed twice")
+                raise ViolationError(f"epoch {document.epoch} was committed twice")
         return document
 
     # -- one round: everybody who can speaks, everybody who can hears -----------------------------------
@@ -178,7 +179,7 @@ class World:
 
     def depart(self, pod: Pod) -> None:
         if not pod.leaving:
-            raise Violation(f"{pod.id} was let go without asking")
+            raise ViolationError(f"{pod.id} was let go without asking")
         self.released.add(pod.id)
         pod.alive = False
 
@@ -210,18 +211,20 @@ class World:
             pod.model, pod.parked, pod.trouble = None, True, document.epoch
             return
         if model.cursor != replay(model):
-            raise Violation(f"cursor {model.cursor} does not belong to the model {model.seen}")
+            raise ViolationError(f"cursor {model.cursor} does not belong to the model {model.seen}")
         pod.model, pod.epoch, pod.parked = model, document.epoch, False
         pod.ledger.rollback(model.step)
         pod.ledger.switch(self.now, Bucket.USEFUL)
 
     def restore(self, pod: Pod, restore: Restore, document: Document) -> Model | None:
-        """The state this pod continues from; None if a holder died meanwhile, which another epoch will heal."""
+        """The state this pod continues from; None if a holder died meanwhile, which another epoch will
+        heal.
+        """
         if restore.source is Source.STORE:
             return Model()
         if pod.id in restore.live and pod.model is not None and self.whole:
             if pod.model.step != restore.step:
-                raise Violation(f"{pod.id} stands at {pod.model.step}, not at {restore.step}")
+                raise ViolationError(f"{pod.id} stands at {pod.model.step}, not at {restore.step}")
             return pod.model
         holders = [self.pods[h] for h, _ in restore.holders if self.pods[h].alive]
         if restore.source is Source.LIVE:
@@ -238,17 +241,17 @@ class World:
         if len(parts) < wanted.of:
             return None
         if len(set(parts.values())) != 1:
-            raise Violation(f"parts of different histories under one name: {parts}")
+            raise ViolationError(f"parts of different histories under one name: {parts}")
         return parts[0]
 
     def check_promise(self, restore: Restore, document: Document) -> None:
-        """Losing at most as many failure domains as there are replicas loses no committed step and needs no disk."""
+        """Losing at most as many failure domains as there are replicas loses no committed step and needs
+        no disk.
+        """
         if self.safe < 0 or len(self.lost) > self.replicas or document.epoch < self.highest:
             return
         if restore.source is Source.STORE or restore.step < self.safe:
-            raise Violation(
-                f"restored {restore} though step {self.safe} was safe and only {self.lost} was lost"
-            )
+            raise ViolationError(f"restored {restore} though step {self.safe} was safe and only {self.lost} was lost")
 
     # -- training ---------------------------------------------------------------------------------------
 
@@ -266,7 +269,7 @@ class World:
         if not seats or seats[0].model is None:
             return
         if len({p.model for p in seats}) != 1:
-            raise Violation(f"members train different models: {[p.model for p in seats]}")
+            raise ViolationError(f"members train different models: {[p.model for p in seats]}")
         self.now += 0.1
         next_window = window(seats[0].model.cursor, SAMPLES, BATCH)
         if torn is not None:
@@ -331,7 +334,9 @@ class World:
             one.cut_off = False if one.domain == pod.domain else one.cut_off
 
     def thaw(self, pod: Pod) -> None:
-        """A pod that was away finds out that the world went on: its worker, if it was training, starts over."""
+        """A pod that was away finds out that the world went on: its worker, if it was training, starts
+        over.
+        """
         was_away = pod.frozen or pod.cut_off
         pod.frozen = pod.cut_off = False
         if was_away and pod.epoch and pod.epoch < self.highest:
@@ -342,7 +347,7 @@ class World:
             pod.ledger.until(self.now)
             total = sum(pod.ledger.totals.values())
             if abs(total - pod.ledger.total) > 1e-6 or min(pod.ledger.totals.values(), default=0.0) < -1e-9:
-                raise Violation(f"ledger of {pod.id}: {total} of {pod.ledger.total} seconds")
+                raise ViolationError(f"ledger of {pod.id}: {total} of {pod.ledger.total} seconds")
 
     def settle(self) -> None:
         """No more faults: everybody comes back and the job goes on to the end of the pass."""
@@ -365,7 +370,7 @@ class World:
             try:
                 self.authority.resize(target, None, self.now)
             except Refused as error:
-                raise Violation(f"a size without a deadline was refused: {error}") from error
+                raise ViolationError(f"a size without a deadline was refused: {error}") from error
 
 
 def replay(model: Model) -> Cursor:
@@ -373,7 +378,7 @@ def replay(model: Model) -> Cursor:
     for turn, start, stop in model.seen:
         step = window(cursor, SAMPLES, BATCH)
         if (step.turn, step.start, step.stop) != (turn, start, stop):
-            raise Violation(f"window {(turn, start, stop)} was trained where {step} was due")
+            raise ViolationError(f"window {(turn, start, stop)} was trained where {step} was due")
         cursor = step.after
     return cursor
 

@@ -1,4 +1,6 @@
-"""Runs real jobs for tests and benchmarks: starts the launcher, watches the workers' notes, hurts processes."""
+"""Runs real jobs for tests and benchmarks: starts the launcher, watches the workers' notes, hurts
+processes.
+"""
 
 import contextlib
 import json
@@ -43,9 +45,7 @@ class Job:
         until = time.monotonic() + seconds
         while not (result := condition()):
             if time.monotonic() > until:
-                raise TimeoutError(
-                    f"{condition} did not come true; last notes: {self.steps()[-3:]}, {self.about()}"
-                )
+                raise TimeoutError(f"{condition} did not come true; last notes: {self.steps()[-3:]}, {self.about()}")
             if self.process.poll() is not None:
                 if result := condition():
                     break
@@ -74,7 +74,7 @@ class Job:
     def worker(self, rank: int) -> int:
         """The process that is rank `rank` now."""
         newest = max(n["epoch"] for n in self.steps())
-        return next(n["worker"] for n in reversed(self.steps()) if n["rank"] == rank and n["epoch"] == newest)
+        return next(int(n["worker"]) for n in reversed(self.steps()) if n["rank"] == rank and n["epoch"] == newest)
 
     def agent(self, rank: int) -> int:
         worker = self.worker(rank)
@@ -114,23 +114,25 @@ class Job:
         last: dict[int, int] = {}
         for n in self.steps():
             last[n["step"]] = max(last.get(n["step"], 0), n["epoch"])
-        return {
-            s: [n for n in self.steps() if n["step"] == s and n["epoch"] == e]
-            for s, e in sorted(last.items())
-        }
+        return {s: [n for n in self.steps() if n["step"] == s and n["epoch"] == e] for s, e in sorted(last.items())}
 
     def samples(self) -> Counter[int]:
-        return Counter(i for notes in self.history().values() for n in notes for i in n["ids"])
+        """How often each sample went into a step that survived."""
+        epochs = {step: notes[0]["epoch"] for step, notes in self.history().items()}
+        tried = [n for n in self.notes() if "tried" in n and epochs.get(n["tried"]) == n["epoch"]]
+        return Counter(i for n in tried for i in n["ids"])
 
     def weights(self) -> dict[str, list[float]]:
         return dict(next(n["weights"] for n in self.notes() if n.get("done") and n["rank"] == 0))
 
-    def losses(self) -> list[float]:
-        """The mean loss over the samples of each surviving step."""
-        out = []
-        for notes in self.history().values():
-            out.append(sum(n["loss"] * n["samples"] for n in notes) / sum(n["samples"] for n in notes))
-        return out
+    def losses(self) -> dict[tuple[int, int], float]:
+        """The loss of each member in each surviving step, as far as it lived to note it."""
+        return {(step, n["rank"]): n["loss"] for step, notes in self.history().items() for n in notes}
+
+    def loss(self, first: int, last: int) -> float:
+        """The mean loss over a range of steps."""
+        found = [v for (step, _), v in self.losses().items() if first <= step <= last]
+        return sum(found) / len(found)
 
 
 @contextlib.contextmanager
@@ -148,7 +150,7 @@ def job(
     try:
         yield running
     except BaseException:
-        print((directory / "output").read_text()[-6000:])
+        sys.stderr.write((directory / "output").read_text()[-6000:])
         raise
     finally:
         _end(running)

@@ -68,6 +68,8 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
 
+    rates: list[torch.optim.lr_scheduler.StepLR] = []
+
     def build(mesh: DeviceMesh) -> Any:
         model: nn.Module = Net(o.width)
         if o.layout == "fsdp":
@@ -75,11 +77,10 @@ def main() -> None:
         elif o.layout == "ddp":
             model = DistributedDataParallel(model)
         optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-        return model, optimizer, {"rate": torch.optim.lr_scheduler.StepLR(optimizer, 50, 0.9)}
+        rates[:] = [torch.optim.lr_scheduler.StepLR(optimizer, 50, 0.9)]
+        return model, optimizer, {"rate": rates[0]}
 
-    run = attach(
-        build, Data(Points(o.samples), o.batch, o.passes, seed=3), snapshot_every=o.every, virtual=o.virtual
-    )
+    run = attach(build, Data(Points(o.samples), o.batch, o.passes, seed=3), snapshot_every=o.every, virtual=o.virtual)
     with (o.notes / f"worker-{os.getpid()}.jsonl").open("w") as out:
 
         def note(**what: Any) -> None:
@@ -87,31 +88,41 @@ def main() -> None:
 
         note(pid=os.getpid(), parent=os.getppid())
         for batch in run:
-            samples, epoch, held = run.item.samples, run.comm.epoch, run.item.parts
+            item, epoch = run.item, run.comm.epoch
+            assert item is not None
+            ids = [int(i) for part in item.parts for i in part[0]] if item.samples else []
+            # Noted before the step: whoever dies in it may have given its part already.
+            note(tried=run.steps + 1, epoch=epoch, ids=ids)
             with run.step():
                 total = 0.0
                 for _, points, labels in batch if o.virtual else [batch]:
-                    loss = nn.functional.cross_entropy(
-                        run.model(Crash.apply(points.requires_grad_())), labels
-                    )
-                    loss.backward()
+                    points = Crash.apply(points.requires_grad_())  # type: ignore[no-untyped-call] # noqa: PLW2901
+                    loss = nn.functional.cross_entropy(run.model(points), labels)
+                    loss.backward()  # type: ignore[no-untyped-call]
                     total += float(loss.detach())
                 time.sleep(o.pause)
                 run.optimizer.step()
-                run.extras["rate"].step()
+                rates[0].step()
                 run.optimizer.zero_grad()
             if run.clean and run.item is None:
-                ids = [int(i) for part in held for i in part[0]] if samples else []
                 note(
-                    step=run.steps, rank=run.rank, world=run.world, epoch=epoch, ids=ids, loss=total, at=time.time(),
-                    samples=samples, skipped=run.skipped, saved=run.committed,
-                )  # fmt: skip
+                    step=run.steps,
+                    rank=run.rank,
+                    world=run.world,
+                    epoch=epoch,
+                    loss=total,
+                    at=time.time(),
+                    samples=item.samples,
+                    skipped=run.skipped,
+                    saved=run.committed,
+                )
         weights = {n: full(p).flatten().tolist() for n, p in run.model.named_parameters()}
         note(done=True, rank=run.rank, world=run.world, steps=run.steps, weights=weights)
 
 
 def full(parameter: Any) -> torch.Tensor:
-    return (parameter.full_tensor() if hasattr(parameter, "full_tensor") else parameter).detach()
+    whole: torch.Tensor = parameter.full_tensor() if hasattr(parameter, "full_tensor") else parameter
+    return whole.detach()
 
 
 if __name__ == "__main__":

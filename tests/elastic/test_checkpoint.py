@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
-import torch.distributed.checkpoint as dcp
 from torch import nn
+from torch.distributed.checkpoint.state_dict_loader import load as load_tensors
 
 from muster.elastic.checkpoint import Damaged, load, newest, verify
 from tests.elastic.jobs import Job, job
@@ -37,7 +37,7 @@ def test_torch_reads_it(trained: tuple[Path, Job]) -> None:
     assert path.endswith("step-0000000100"), "the last step is durable"
     model, _ = fresh()
     state = {f"model.{n}": p.detach() for n, p in model.named_parameters()}
-    dcp.load(state, checkpoint_id=path)
+    load_tensors(state, checkpoint_id=path)
     for name, values in running.weights().items():
         assert state[f"model.{name}"].flatten().tolist() == values
 
@@ -54,7 +54,9 @@ def test_it_fills_another_layout(trained: tuple[Path, Job]) -> None:
 
 
 @pytest.mark.parametrize("harm", ["flip", "cut", "gone"])
-def test_damage_is_found_and_an_older_one_used(trained: tuple[Path, Job], harm: str, capsys) -> None:
+def test_damage_is_found_and_an_older_one_used(
+    trained: tuple[Path, Job], harm: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     store, _ = trained
     last = Path(newest(str(store)))
     victim = sorted(last.glob("*.distcp"))[1]
@@ -79,7 +81,7 @@ def test_damage_is_found_and_an_older_one_used(trained: tuple[Path, Job], harm: 
 def test_a_changed_model_is_refused(trained: tuple[Path, Job]) -> None:
     store, _ = trained
     model = Net(34)
-    with pytest.raises(Damaged, match="model.inner.weight is"):
+    with pytest.raises(Damaged, match=r"model\.inner\.weight is"):
         load(newest(str(store)), model, torch.optim.AdamW(model.parameters()))
 
 

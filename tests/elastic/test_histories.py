@@ -117,12 +117,7 @@ class Histories(RuleBasedStateMachine):
     def an_old_life_speaks(self, i: int) -> None:
         pod = self.pick(i)
         authority = self.world.authority
-        if (
-            pod
-            and authority
-            and pod.id in authority.peers
-            and authority.peers[pod.id].status.member.life == pod.life
-        ):
+        if pod and authority and pod.id in authority.peers and authority.peers[pod.id].status.member.life == pod.life:
             with pytest.raises(Stale):
                 authority.hear(stale_status(pod), self.world.now)
 

@@ -24,17 +24,21 @@ from muster.elastic.layout import (
 )
 from muster.elastic.transfer import tiles
 
+Saved = list[tuple[tuple[Piece, ...], bytes]]
 shapes = st.lists(st.integers(1, 7), min_size=1, max_size=3).map(tuple)
 
 
 @st.composite
 def layouts(draw: st.DrawFn, shape: tuple[int, ...]) -> list[tuple[Box, int, int]]:
-    """A mesh of one or two dimensions, each replicating or cutting a dimension; (box, replica, copies) per rank."""
+    """A mesh of one or two dimensions, each replicating or cutting a dimension; (box, replica, copies) per
+    rank.
+    """
     mesh = draw(st.lists(st.integers(1, 4), min_size=1, max_size=2))
     placed = [draw(st.none() | st.integers(0, len(shape) - 1)) for _ in mesh]
     ranks = []
     for rank in range(prod(mesh)):
-        at, rest = [], rank
+        at: list[int] = []
+        rest = rank
         for size in reversed(mesh):
             rest, i = divmod(rest, size)
             at.insert(0, i)
@@ -52,7 +56,7 @@ def bytes_of(data: bytes, shape: tuple[int, ...], box: Box, itemsize: int) -> by
     return b"".join(data[a : a + n] for a, n in runs(piece, box))
 
 
-def saved(data: bytes, shape: tuple[int, ...], ranks: list[tuple[Box, int, int]], itemsize: int) -> list:
+def saved(data: bytes, shape: tuple[int, ...], ranks: list[tuple[Box, int, int]], itemsize: int) -> Saved:
     """One shard per rank: its own part of the tensor, and the bytes."""
     shards = []
     for box, index, copies in ranks:
@@ -66,7 +70,9 @@ def saved(data: bytes, shape: tuple[int, ...], ranks: list[tuple[Box, int, int]]
 
 
 @given(st.data(), shapes, st.sampled_from([1, 2, 4]))
-def test_gathering_the_new_layout_gives_the_old_bytes(data, shape, itemsize) -> None:
+def test_gathering_the_new_layout_gives_the_old_bytes(
+    data: st.DataObject, shape: tuple[int, ...], itemsize: int
+) -> None:
     content = bytes(i * 7 % 251 for i in range(prod(shape) * itemsize))
     old, new = data.draw(layouts(shape)), data.draw(layouts(shape))
     shards = saved(content, shape, old, itemsize)
@@ -101,7 +107,7 @@ def test_chunks_are_cut_as_torch_cuts_them() -> None:
 
 
 @given(st.data(), shapes)
-def test_a_hole_and_the_rest_make_the_box(data, shape) -> None:
+def test_a_hole_and_the_rest_make_the_box(data: st.DataObject, shape: tuple[int, ...]) -> None:
     box = whole(shape)
     offset = tuple(data.draw(st.integers(0, s - 1)) for s in shape)
     hole = Box(offset, tuple(data.draw(st.integers(1, s - o)) for s, o in zip(shape, offset, strict=True)))

@@ -1,5 +1,7 @@
 """Every second in exactly one bucket."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
@@ -20,7 +22,7 @@ events = st.lists(
 
 
 @given(st.floats(0, 1e6), events)
-def test_buckets_partition_the_time(start: float, history) -> None:
+def test_buckets_partition_the_time(start: float, history: list[tuple[str, float, Any]]) -> None:
     ledger, now, step = Ledger(start), start, 0
     for kind, gap, value in history:
         now += gap

@@ -26,7 +26,7 @@ def test_an_index_outside_is_refused() -> None:
 
 
 @given(st.integers(1, 200), st.integers(1, 40), st.integers(1, 3), st.data())
-def test_any_history_uses_every_sample_once_per_pass(size: int, batch: int, passes: int, data) -> None:
+def test_any_history_uses_every_sample_once_per_pass(size: int, batch: int, passes: int, data: st.DataObject) -> None:
     used: Counter[tuple[int, int]] = Counter()
     cursor = Cursor()
     while cursor.turn < passes:

@@ -13,7 +13,7 @@ from muster.elastic.tree import Summing, combined, nodes
 @given(st.integers(1, 24), st.integers(1, 30), st.integers(0, 2**30))
 def test_the_sum_has_the_same_bits_for_every_world(leaves: int, world: int, seed: int) -> None:
     values = [random.Random(seed + i).uniform(-1e9, 1e-9) for i in range(leaves)]
-    known = {}
+    known: dict[tuple[int, int], float] = {}
     for rank in range(world):
         first, count = even(leaves, world, rank)
         mine = Summing(leaves, first, first + count, operator.add)

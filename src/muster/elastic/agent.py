@@ -1,12 +1,13 @@
 """The agent of one pod: owns the snapshot memory, starts and watches the worker, speaks for it.
 
-It outlives the worker, so what the worker sealed survives a kill -9. One thread owns all state and handles one
-event after the other; sockets, checksums and copies to other agents are on other threads and come back as events.
-It needs no torch: it starts in a moment and takes little memory.
+It outlives the worker, so what the worker sealed survives a kill -9. One thread owns all state and handles
+one event after the other; sockets, checksums and copies to other agents are on other threads and come back as
+events. It needs no torch: it starts in a moment and takes little memory.
 """
 
 import argparse
-import os
+import contextlib
+import json
 import queue
 import signal
 import sys
@@ -27,8 +28,20 @@ from muster.elastic.durable import Flusher
 from muster.elastic.keyvalue import KeyValue
 from muster.elastic.ledger import Bucket, Ledger
 from muster.elastic.peer import Peers, PeerServer
-from muster.elastic.protocol import Ack, Document, Member, Phase, Shard, Source, Status, Vote, accepts, decode
-from muster.elastic.protocol import encode, protected_by
+from muster.elastic.protocol import (
+    Ack,
+    Document,
+    Member,
+    Phase,
+    Shard,
+    Source,
+    Status,
+    Vote,
+    accepts,
+    decode,
+    encode,
+    protected_by,
+)
 from muster.elastic.slots import abandoned, complete, obsolete
 from muster.elastic.wire import job_secret
 
@@ -155,21 +168,16 @@ class Agent:
         now, child = time.monotonic(), self.active
         if self.done and (child is None or child.code is not None or not self.status.finished):
             self.code = 0
-        if child and child.ready and now - child.heard > self.options.silence:
+        if (child and child.ready and now - child.heard > self.options.silence) or (child and self._stuck(child, now)):
             child.end()
-        elif (
-            child
-            and child.epoch
-            and child.asked > child.epoch
-            and not child.parked
-            and not self.document.planned
-        ):
-            if now - child.asked_at > self.options.release + 2 * self.books.step_seconds:
-                child.end()
         self._grant()
-        self.status = replace(
-            self.status, step=self.books.step, speed=self.books.speed, skipped=self.books.skipped
-        )
+        self.status = replace(self.status, step=self.books.step, speed=self.books.speed, skipped=self.books.skipped)
+
+    def _stuck(self, child: Child, now: float) -> bool:
+        """Whether it was told to let go of a broken collective, and had time to, and did not."""
+        training = child.epoch and child.asked > child.epoch and not child.parked
+        limit = self.options.release + 2 * self.books.step_seconds
+        return bool(training and not self.document.planned and now - child.asked_at > limit)
 
     # -- the worker -----------------------------------------------------------------------------------
 
@@ -219,9 +227,7 @@ class Agent:
         buffer = self.arena.buffers[slot]
         size = self.arena.slots.slots[slot].size
         fds = () if known else (buffer.fd,)
-        child.channel.send(
-            "slot", fds, slot=slot, size=size, passing=message["passing"], serial=message["serial"]
-        )
+        child.channel.send("slot", fds, slot=slot, size=size, passing=message["passing"], serial=message["serial"])
 
     def _worker_unused(self, child: Child, message: dict[str, Any]) -> None:
         """A buffer it was given does not fit any more."""
@@ -283,10 +289,8 @@ class Agent:
         return True
 
     def _note(self, to: Member, head: dict[str, Any]) -> None:
-        try:
+        with contextlib.suppress(OSError):
             self.peers.call(to.address, {"op": "note"} | head)
-        except OSError:
-            pass
 
     def _worker_step(self, _: Child, message: dict[str, Any]) -> None:
         self.books.stepped(message)
@@ -299,7 +303,7 @@ class Agent:
         self.crashes = 0
         self._say(resumed=message["epoch"])
 
-    def _worker_trouble(self, child: Child, message: dict[str, Any]) -> None:
+    def _worker_trouble(self, _: Child, message: dict[str, Any]) -> None:
         """It could not continue in this epoch: ask for another one."""
         self._say(trouble=max(message["epoch"], self.status.trouble))
 
@@ -337,9 +341,7 @@ class Agent:
     def _renew(self) -> None:
         """The next life: the spare if there is one, which is ready at once, else a new process."""
         self.me = replace(self.me, life=self.me.life + 1)
-        self.active, self.spare = (
-            (self.spare, None) if self.spare and self.spare.ready else (self._spawn(), self.spare)
-        )
+        self.active, self.spare = (self.spare, None) if self.spare and self.spare.ready else (self._spawn(), self.spare)
         ready = self.active.ready
         self._say(member=self.me, ready=ready, finished=False)
         if ready and self.options.spare:
@@ -426,9 +428,7 @@ class Agent:
     def _count(self, shard: Shard, copies: int) -> None:
         """As the first member's agent: a step is committed once every part is on enough agents."""
         self.copies[shard] = copies
-        parts = {
-            s.index: c for s, c in self.copies.items() if s.step == shard.step and s.epoch == shard.epoch
-        }
+        parts = {s.index: c for s, c in self.copies.items() if s.step == shard.step and s.epoch == shard.epoch}
         members = self.document.members
         if complete(parts, shard.of, min(1 + self.options.replicas, len(members))):
             self.copies = {s: c for s, c in self.copies.items() if s.step > shard.step}
@@ -486,8 +486,6 @@ class Agent:
 def parse(argv: list[str]) -> Options:
     parser = argparse.ArgumentParser(prog="python -m muster.elastic.agent")
     parser.add_argument("--options", required=True, help="the agent's options as JSON")
-    import json
-
     data = json.loads(parser.parse_args(argv).options)
     return decode(Options, data)
 

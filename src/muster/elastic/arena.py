@@ -1,9 +1,11 @@
-"""Snapshot memory an agent owns: anonymous files passed by descriptor, which outlive the worker that filled them.
+"""Snapshot memory an agent owns: anonymous files passed by descriptor, which outlive the worker that filled
+them.
 
-Not /dev/shm, which is 64 MiB in a pod. Buffers the worker writes to are granted one at a time; shards received
-from other agents take buffers of their own. Every sealed shard carries the checksums of its blocks.
+Not /dev/shm, which is 64 MiB in a pod. Buffers the worker writes to are granted one at a time; shards
+received from other agents take buffers of their own. Every sealed shard carries the checksums of its blocks.
 """
 
+import contextlib
 import json
 import mmap
 import os
@@ -115,7 +117,9 @@ class Arena:
         return memoryview(self.buffers[slot].memory)
 
     def retire(self) -> None:
-        """The worker's own buffers no longer fit or are no longer mapped: give them back when they are free."""
+        """The worker's own buffers no longer fit or are no longer mapped: give them back when they are
+        free.
+        """
         with self.lock:
             for i, buffer in list(self.buffers.items()):
                 buffer.lasting = False
@@ -126,10 +130,8 @@ class Arena:
         buffer = self.buffers[slot]
         if buffer.lasting:
             return
-        try:
+        with contextlib.suppress(BufferError):  # a view is still being let go; the pages go with the last one
             buffer.memory.close()
-        except BufferError:
-            pass  # a view of it is still being let go; the pages go with the last one
         os.close(buffer.fd)
         del self.buffers[slot], self.slots.slots[slot]
 
@@ -160,8 +162,5 @@ def pieces_of(manifest: dict[str, Any]) -> tuple[Piece, ...]:
 
 def described(pieces: Sequence[Piece], **more: Any) -> bytes:
     """A shard's own description, stored behind its bytes."""
-    rows = [
-        [p.name, p.dtype, p.itemsize, list(p.shape), list(p.box.offset), list(p.box.size), p.at]
-        for p in pieces
-    ]
+    rows = [[p.name, p.dtype, p.itemsize, list(p.shape), list(p.box.offset), list(p.box.size), p.at] for p in pieces]
     return json.dumps({"pieces": rows} | more).encode()

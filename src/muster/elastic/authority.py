@@ -1,7 +1,8 @@
 """The authority of one job as a pure state machine: events in, a document out.
 
-Whoever runs it (the launcher here, the scheduler in a cluster) feeds it what agents say and the time, saves its
-`record` before anybody sees the document, and publishes the document. It holds no socket and reads no clock.
+Whoever runs it (the launcher here, the scheduler in a cluster) feeds it what agents say and the time, saves
+its `record` before anybody sees the document, and publishes the document. It holds no socket and reads no
+clock.
 """
 
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from muster.elastic.protocol import (
     Status,
     Vote,
     elect,
+    shrink_order,
 )
 
 
@@ -126,9 +128,7 @@ class Authority:
         """Ask for another size; returns the seconds it needs, or refuses when they do not fit."""
         need = self.need(target)
         if deadline is not None and now + need > deadline:
-            raise Refused(
-                f"{need:.1f} s are needed to get to {target} workers, {deadline - now:.1f} s were given"
-            )
+            raise Refused(f"{need:.1f} s are needed to get to {target} workers, {deadline - now:.1f} s were given")
         self.record = replace(self.record, target=max(0, target))
         self.deadline = deadline
         self.step(now)
@@ -198,13 +198,9 @@ class Authority:
             self._form(now)
             return
         if self.record.epoch > epoch:
-            self._propose(
-                now, False, f"a new authority takes up epoch {self.record.epoch}, which was not committed"
-            )
+            self._propose(now, False, f"a new authority takes up epoch {self.record.epoch}, which was not committed")
             return
-        if self.restore is None and any(
-            self.peers[m.id].status.resumed < epoch for m in seats if self._stands(m)
-        ):
+        if self.restore is None and any(self.peers[m.id].status.resumed < epoch for m in seats if self._stands(m)):
             self._propose(now, False, f"a new authority does not know how epoch {epoch} began")
             return
         dead = [m for m in seats if not self._stands(m)]
@@ -264,9 +260,7 @@ class Authority:
         """The next members in rank order: who stays keeps the seat, a replacement takes the lost one's."""
         able = {k: p for k, p in self.peers.items() if p.status.ready and p.status.leaving is None}
         spare = sorted((k for k in able if k not in {m.id for m in self.record.members}), key=self._age)
-        seats: list[Member | None] = []
-        for member in self.record.members:
-            seats.append(able[member.id].status.member if member.id in able else None)
+        seats = [able[m.id].status.member if m.id in able else None for m in self.record.members]
         size = min(len(able), self._ceiling())
         size -= size % self.terms.multiple
         seats += [None] * (size - len(seats))
@@ -345,13 +339,12 @@ def inherit(terms: Terms, record: Record, now: float) -> Authority:
 
 def summary(authority: Authority, speeds: Mapping[int, float]) -> dict[str, object]:
     """What the scheduler wants to know when it weighs this job against others."""
-    from muster.elastic.protocol import shrink_order
-
     seats = [authority.peers[m.id].status for m in authority.record.members if m.id in authority.peers]
     return {
         "phase": authority.phase().value,
         "epoch": authority.record.committed,
         "size": len(authority.record.members),
+        "ready": sum(p.status.ready for p in authority.peers.values()),
         "step": max((s.step for s in seats), default=0),
         "last_snapshot": min((s.committed for s in seats), default=-1),
         "seconds_to_stop": authority.need(0),

@@ -1,5 +1,6 @@
 """The socket pair between an agent and its worker: whole messages, and descriptors alongside them."""
 
+import contextlib
 import json
 import os
 import socket
@@ -35,10 +36,8 @@ class Channel:
         return (json.loads(data), list(fds)) if data else None
 
     def close(self) -> None:
-        try:
+        with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
         self.sock.close()
 
 

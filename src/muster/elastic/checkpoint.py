@@ -1,8 +1,9 @@
 """Durable checkpoints in torch's distributed checkpoint format, written part by part and checked before use.
 
-Every agent writes the part its memory holds; the first one adds the index once all parts are there and then gives
-the directory its final name. Besides torch's files there is `muster.json`: checksums of all files, the position in
-the data, and the numbers that are not tensors. Only directories with an intact `muster.json` are ever read back.
+Every agent writes the part its memory holds; the first one adds the index once all parts are there and then
+gives the directory its final name. Besides torch's files there is `muster.json`: checksums of all files, the
+position in the data, and the numbers that are not tensors. Only directories with an intact `muster.json` are
+ever read back.
 """
 
 import json
@@ -19,7 +20,6 @@ from typing import Any
 from zlib import crc32
 
 import torch
-import torch.distributed.checkpoint as dcp
 from torch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
 from torch.distributed.checkpoint.metadata import (
     ChunkStorageMetadata,
@@ -35,6 +35,7 @@ from torch.distributed.checkpoint.planner import (
     WriteItem,
     WriteItemType,
 )
+from torch.distributed.checkpoint.state_dict_loader import load as load_tensors
 
 from muster.elastic.arena import pieces_of, sums_of
 from muster.elastic.layout import Piece
@@ -95,11 +96,7 @@ def write_part(order: dict[str, Any]) -> None:
     manifest = json.loads(memory[order["data"] : end])
     data = torch.frombuffer(memory, dtype=torch.uint8)
     pieces = pieces_of(manifest)
-    views = {
-        _item(p).index: data[p.at : p.at + p.nbytes].view(_dtype(p)).view(p.box.size)
-        for p in pieces
-        if p.nbytes
-    }
+    views = {_item(p).index: data[p.at : p.at + p.nbytes].view(_dtype(p)).view(p.box.size) for p in pieces if p.nbytes}
     where = Path(order["store"]) / f".step-{order['step']:010d}-{order['epoch']}"
     where.mkdir(parents=True, exist_ok=True)
     writer = FileSystemWriter(where, single_file_per_rank=True, sync_files=True)
@@ -152,9 +149,7 @@ def _finish(where: Path, writer: FileSystemWriter, order: dict[str, Any]) -> Non
                 piece.name,
                 TensorStorageMetadata(TensorProperties(_dtype(piece)), torch.Size(piece.shape), []),
             )
-            found.chunks.append(
-                ChunkStorageMetadata(torch.Size(piece.box.offset), torch.Size(piece.box.size))
-            )
+            found.chunks.append(ChunkStorageMetadata(torch.Size(piece.box.offset), torch.Size(piece.box.size)))
     writer.finish(Metadata(index), [p["results"] for p in parts])
     sums = {k: v for p in parts for k, v in p["sums"].items()} | {".metadata": _sum(where / ".metadata")}
     extra = {k: v for k, v in parts[0]["manifest"].items() if k != "pieces"}
@@ -209,9 +204,7 @@ def newest(store: str) -> str:
     return ""
 
 
-def load(
-    path: str, model: torch.nn.Module, optimizer: torch.optim.Optimizer
-) -> tuple[dict[str, Any], list[Any]]:
+def load(path: str, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> tuple[dict[str, Any], list[Any]]:
     """Fill model and optimizer, whatever their layout, and return what else was saved."""
     note = json.loads((Path(path) / "muster.json").read_text())
     found = FileSystemReader(path).read_metadata().state_dict_metadata
@@ -229,7 +222,7 @@ def load(
                 " model; load it with the model that was saved"
             )
     with torch.no_grad():
-        dcp.load({n: t.detach() for n, t in wanted.items()}, checkpoint_id=path, no_dist=True)
+        load_tensors({n: t.detach() for n, t in wanted.items()}, checkpoint_id=path, no_dist=True)
     return note["extra"], note["data"]
 
 

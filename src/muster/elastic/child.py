@@ -16,7 +16,9 @@ Event = tuple[str, Any]
 
 @dataclass(slots=True)
 class Child:
-    """One worker. What it says arrives in `events` as ("worker", (child, message)); its end as ("exit", child)."""
+    """One worker. What it says arrives in `events` as ("worker", (child, message)); its end as ("exit",
+    child).
+    """
 
     process: "subprocess.Popen[bytes]"
     channel: Channel

@@ -26,9 +26,7 @@ class NotOurs(RuntimeError):
     """The authority refuses us for good: another secret, another job."""
 
 
-def ask(
-    address: str, secret: bytes, path: str, body: dict[str, Any], timeout: float
-) -> tuple[int, dict[str, Any]]:
+def ask(address: str, secret: bytes, path: str, body: dict[str, Any], timeout: float) -> tuple[int, dict[str, Any]]:
     """One request on a connection of its own."""
     connection = http.client.HTTPConnection(*split_address(address), timeout=timeout)
     try:

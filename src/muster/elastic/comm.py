@@ -1,9 +1,10 @@
 """Process groups that live for one epoch and can be broken from outside.
 
-Groups are formed through the agent's rendezvous store, torn down, and formed anew without restarting anybody. A
-collective that waits for a dead or frozen peer does not end by itself: neither abort nor destroy releases a gloo
-rank that is not the dead one's neighbour. What does is shutting down the sockets the group has connected, from
-another thread. They are found by their ports: a group listens on ports of its own, and every member publishes them.
+Groups are formed through the agent's rendezvous store, torn down, and formed anew without restarting anybody.
+A collective that waits for a dead or frozen peer does not end by itself: neither abort nor destroy releases a
+gloo rank that is not the dead one's neighbour. What does is shutting down the sockets the group has
+connected, from another thread. They are found by their ports: a group listens on ports of its own, and every
+member publishes them.
 """
 
 import json
@@ -12,10 +13,12 @@ import socket
 import threading
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import HashStore, PrefixStore, Store
 
 from muster.elastic.wire import Wire, WireError, connect
 
@@ -26,7 +29,7 @@ class Broken(RuntimeError):
     """The group of this epoch was released."""
 
 
-class AgentStore(dist.Store):
+class AgentStore(Store):
     """torch's store interface over the rendezvous store an agent holds for one epoch."""
 
     def __init__(self, address: str, secret: bytes, epoch: int) -> None:
@@ -51,7 +54,7 @@ class AgentStore(dist.Store):
     def add(self, key: str, value: int) -> int:
         return int(self._call("add", key=key, value=value)["value"])
 
-    def wait(self, keys: list[str], timeout: timedelta = FOREVER) -> None:  # type: ignore[override]
+    def wait(self, keys: list[str], timeout: timedelta = FOREVER) -> None:
         self._wait(keys, timeout)
 
     def _wait(self, keys: list[str], timeout: timedelta) -> list[str]:
@@ -88,7 +91,7 @@ class Connection:
 def connections() -> list[Connection]:
     """Every TCP socket of this process."""
     found = []
-    for name in os.listdir("/proc/self/fd"):
+    for name in (p.name for p in Path("/proc/self/fd").iterdir()):
         try:
             fd = os.dup(int(name))
         except OSError:
@@ -150,10 +153,10 @@ class Comm:
         if world > 1 and address:
             self.store = AgentStore(address, secret, epoch)
         self.before = {c.inode for c in connections()}
-        store = self.store or dist.HashStore()
+        store = self.store or HashStore()
         dist.init_process_group(
             self.backend(),
-            store=dist.PrefixStore(f"e{epoch}", store),
+            store=PrefixStore(f"e{epoch}", store),
             rank=rank,
             world_size=world,
             timeout=FOREVER,
@@ -210,10 +213,12 @@ class Comm:
 
 
 def forget_meshes() -> None:
-    """DTensor remembers results by mesh, and meshes of the same ranks compare equal though their groups are gone."""
+    """DTensor remembers results by mesh, and meshes of the same ranks compare equal though their groups
+    are gone.
+    """
     from torch.distributed.tensor import debug
 
-    debug._clear_sharding_prop_cache()
+    debug._clear_sharding_prop_cache()  # type: ignore[no-untyped-call]
 
 
 def broken_by_peer(error: BaseException) -> bool:

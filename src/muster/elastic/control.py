@@ -1,7 +1,7 @@
 """The worker's end of the channel to its agent: what the authority wants, and the beat that shows life.
 
-A thread of its own listens, so that a worker blocked in a collective is still told to let go: it calls `release`
-from there.
+A thread of its own listens, so that a worker blocked in a collective is still told to let go: it calls
+`release` from there.
 """
 
 import os

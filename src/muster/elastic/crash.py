@@ -6,7 +6,9 @@ from pathlib import Path
 
 
 def crash_point(name: str) -> None:
-    """A file of this name in the directory MUSTER_ELASTIC_CRASH kills the first process that gets here, once."""
+    """A file of this name in the directory MUSTER_ELASTIC_CRASH kills the first process that gets here,
+    once.
+    """
     directory = os.environ.get("MUSTER_ELASTIC_CRASH")
     if not directory:
         return

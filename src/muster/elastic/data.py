@@ -1,8 +1,8 @@
 """Sources of samples whose position moves only when a step is committed.
 
-Map-style datasets follow one permutation and one cursor. Sources that can only be read in sequence are shards,
-dealt out among the members; loaders that keep their own state are a fixed number of logical streams, which move
-from member to member whole.
+Map-style datasets follow one permutation and one cursor. Sources that can only be read in sequence are
+shards, dealt out among the members; loaders that keep their own state are a fixed number of logical streams,
+which move from member to member whole.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -65,9 +65,7 @@ class Data:
 
     def __post_init__(self) -> None:
         if not hasattr(self.dataset, "__getitem__") or not hasattr(self.dataset, "__len__"):
-            raise TypeError(
-                "Data needs a map-style dataset; use Shards or Streams for what can only be iterated"
-            )
+            raise TypeError("Data needs a map-style dataset; use Shards or Streams for what can only be iterated")
         if not len(self.dataset) or self.batch < 1:
             raise ValueError(f"nothing to train on: {len(self.dataset)} samples in batches of {self.batch}")
 
@@ -142,6 +140,11 @@ class _Lists:
                 yield [order(i) for i in (part or range(step.start, step.start + 1))]
 
 
+def _refuse(virtual: int) -> None:
+    if virtual:
+        raise ValueError("virtual micro-batches need a map-style dataset: use Data")
+
+
 @dataclass(slots=True)
 class Shards:
     """Sources read in sequence, such as files: `read(name, offset)` yields samples from that offset on.
@@ -159,6 +162,7 @@ class Shards:
     _open: tuple[int, int, Iterator[Any]] | None = field(default=None, init=False)
 
     def open(self, rank: int, world: int, virtual: int) -> None:
+        _refuse(virtual)
         self._mine = leases(self.done, len(self.names), world)[rank]
         self._open = None
 
@@ -202,7 +206,9 @@ class Shards:
 
 
 def furthest(positions: list[dict[str, Any]]) -> dict[int, int | None]:
-    """Every member knows its own shards best, and those are further along than anybody else's memory of them."""
+    """Every member knows its own shards best, and those are further along than anybody else's memory of
+    them.
+    """
     found: dict[int, int | None] = {}
     for position in positions:
         for key, offset in position["done"].items():
@@ -214,7 +220,8 @@ def furthest(positions: list[dict[str, Any]]) -> dict[int, int | None]:
 
 @dataclass(slots=True)
 class Streams:
-    """Loaders with a state of their own: `make(i)` builds stream i of `count`, which has state_dict and yields batches.
+    """Loaders with a state of their own: `make(i)` builds stream i of `count`, which has state_dict and
+    yields batches.
 
     A stream is never split: growing beyond `count` members leaves the others without data.
     """
@@ -229,6 +236,7 @@ class Streams:
     _turn: list[int] = field(default_factory=list, init=False)
 
     def open(self, rank: int, world: int, virtual: int) -> None:
+        _refuse(virtual)
         self._turn = [i for i in range(rank, self.count, world) if self.states.get(i, 0) is not None]
         self._live = {}
 

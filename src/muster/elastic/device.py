@@ -1,8 +1,8 @@
 """Snapshots of a GPU's state: copied on a side stream, and what is late spilled on the device.
 
-A thread keeps a few chunks in flight towards page-locked memory. When the optimizer is about to write, the chunks
-not yet under way are copied into spare device memory, which takes a hundredth of the time the bus needs, and go on
-from there. The compute stream waits for the few in flight; the host waits for nothing.
+A thread keeps a few chunks in flight towards page-locked memory. When the optimizer is about to write, the
+chunks not yet under way are copied into spare device memory, which takes a hundredth of the time the bus
+needs, and go on from there. The compute stream waits for the few in flight; the host waits for nothing.
 """
 
 import threading
@@ -74,7 +74,7 @@ class DeviceCopying(Copying):
             chunk = self.waiting.pop()
             with torch.cuda.stream(self.stream):
                 chunk.into.copy_(chunk.source, non_blocking=True)
-                event = torch.cuda.Event()
+                event = torch.cuda.Event()  # type: ignore[no-untyped-call]
                 event.record(self.stream)
             self.flying.append((event, chunk))
         return True

@@ -1,7 +1,7 @@
 """The agent's way to the durable store: one short-lived process per save, never the training process.
 
-The process inherits the sealed buffer by descriptor, so nothing is copied and the agent needs no torch. While it
-writes, the shard counts as being read and stays.
+The process inherits the sealed buffer by descriptor, so nothing is copied and the agent needs no torch. While
+it writes, the shard counts as being read and stays.
 """
 
 import json

@@ -3,11 +3,12 @@
     python -m muster.elastic.launch --workers 4 --min 2 train.py ...
     python -m muster.elastic.launch --workers 4 --join host:port --secret-file job.key train.py ...   # other hosts
 
-Each local worker has an agent of its own, as each pod would. The authority is a process like the others: killing
-it stops no training.
+Each local worker has an agent of its own, as each pod would. The authority is a process like the others:
+killing it stops no training.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import secrets
@@ -47,10 +48,8 @@ class Process:
     def signal_group(self, number: int) -> None:
         """The process and all it started; its own group was made for that."""
         if self.running is not None:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.running.pid, number)
-            except ProcessLookupError:
-                pass
 
 
 @dataclass(slots=True)
@@ -173,17 +172,11 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--standby", action="store_true", help="a second, warm worker process beside each worker")
     p.add_argument("--min", type=int, default=1, help="the fewest workers to train with")
     p.add_argument("--max", type=int, default=0, help="the most workers to train with (default: --workers)")
-    p.add_argument(
-        "--multiple", type=int, default=1, help="the size is a multiple of this (tensor parallelism)"
-    )
+    p.add_argument("--multiple", type=int, default=1, help="the size is a multiple of this (tensor parallelism)")
     p.add_argument("--replicas", type=int, default=1, help="copies of each shard on other agents")
     p.add_argument("--store", default="", help="directory for durable checkpoints")
-    p.add_argument(
-        "--durable-every", type=int, default=0, metavar="STEPS", help="steps between durable checkpoints"
-    )
-    p.add_argument(
-        "--silence", type=float, default=5.0, help="seconds without a sign of life until one is lost"
-    )
+    p.add_argument("--durable-every", type=int, default=0, metavar="STEPS", help="steps between durable checkpoints")
+    p.add_argument("--silence", type=float, default=5.0, help="seconds without a sign of life until one is lost")
     p.add_argument("--grace", type=float, default=30.0, help="seconds a stopped pod has left")
     p.add_argument("--job", default="job", help="name of the job")
     p.add_argument("--name", default=socket.gethostname(), help="name of this host")

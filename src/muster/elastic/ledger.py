@@ -1,7 +1,8 @@
 """Where every second of a GPU went: each in exactly one bucket, from submission to the end.
 
 A step that is computed counts as useful until a rollback takes it back; then the same seconds count as
-recomputed. Memory is bounded: totals, a coarse timeline for the picture, and the steps that could still be lost.
+recomputed. Memory is bounded: totals, a coarse timeline for the picture, and the steps that could still be
+lost.
 """
 
 from collections import deque

@@ -1,9 +1,9 @@
 """In which order samples are used: a fixed permutation, and one cursor that moves with the model.
 
 The order depends on the seed and the pass over the data alone, never on how many workers there are. A step
-takes the next window of it, every worker a part of that window; so any history of memberships uses every sample
-exactly once. The permutation is computed, not stored (a Feistel network walked until it lands inside), and the
-whole position in the data is two integers.
+takes the next window of it, every worker a part of that window; so any history of memberships uses every
+sample exactly once. The permutation is computed, not stored (a Feistel network walked until it lands inside),
+and the whole position in the data is two integers.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Agents among themselves: read and store shards, pass notes, hold the rendezvous store.
 
-A thread per connection; every connection starts with the proof of the job's secret. Reading a shard takes byte
-ranges, so that whoever re-shards fetches exactly the bytes it needs.
+A thread per connection; every connection starts with the proof of the job's secret. Reading a shard takes
+byte ranges, so that whoever re-shards fetches exactly the bytes it needs.
 """
 
 import queue
@@ -131,9 +131,7 @@ class Peers:
     secret: bytes
     idle: dict[str, queue.SimpleQueue[Wire]] = field(default_factory=dict)
 
-    def call(
-        self, address: str, head: dict[str, Any], payload: Sequence[memoryview | bytes] = ()
-    ) -> dict[str, Any]:
+    def call(self, address: str, head: dict[str, Any], payload: Sequence[memoryview | bytes] = ()) -> dict[str, Any]:
         wire = self._take(address)
         try:
             result = wire.call(head, payload)

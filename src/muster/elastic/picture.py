@@ -51,10 +51,10 @@ def drawn(job: str, accounts: list[Account]) -> str:
     scale = (WIDTH - LEFT - 10) / max(last - first, 1e-9)
     rows = {a.gpu: i for i, a in enumerate(sorted(accounts, key=lambda a: a.begun))}
     height = TOP + ROW * len(rows) + 24
+    size = f'width="{WIDTH}" height="{height}"'
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" font-family="sans-serif"'
-        ' font-size="11">',
-        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="11">',
+        f'<rect {size} fill="white"/>',
         f'<text x="8" y="16" font-size="13">{_safe(job)}: goodput {goodput(merged(accounts)):.1%}</text>',
     ]
     for i, (bucket, colour) in enumerate(COLOURS.items()):
@@ -63,11 +63,11 @@ def drawn(job: str, accounts: list[Account]) -> str:
         out.append(f'<text x="{x + 14}" y="33">{bucket}</text>')
     for gpu, row in rows.items():
         out.append(f'<text x="8" y="{TOP + row * ROW + 14}">{_safe(gpu)}</text>')
-    for gpu, start, seconds, bucket in spans:
-        x, width = LEFT + (start - first) * scale, max(seconds * scale, 0.05)
-        colour = COLOURS[Bucket(bucket)]
+    for gpu, start, seconds, spent in spans:
+        at, width = LEFT + (start - first) * scale, max(seconds * scale, 0.05)
+        colour = COLOURS[Bucket(spent)]
         y = TOP + rows[gpu] * ROW
-        out.append(f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{ROW - 4}" fill="{colour}"/>')
+        out.append(f'<rect x="{at:.2f}" y="{y}" width="{width:.2f}" height="{ROW - 4}" fill="{colour}"/>')
     out.append(f'<text x="{LEFT}" y="{height - 8}">0 s</text>')
     out.append(f'<text x="{WIDTH - 10}" y="{height - 8}" text-anchor="end">{last - first:.1f} s</text></svg>')
     return "\n".join(out)

@@ -1,13 +1,13 @@
 """How members, their agents and the one authority of a job agree on who trains: the words they exchange.
 
-Standard library only: the scheduler imports this module. Every change of membership is an epoch. The authority
-proposes it (PREPARE), every live agent acknowledges once its worker stands still and says what it could restore,
-then the authority commits it (COMMIT) together with the one step everybody continues from. A message of an older
-epoch, of an older life of a worker or of an older authority is refused.
+Standard library only: the scheduler imports this module. Every change of membership is an epoch. The
+authority proposes it (PREPARE), every live agent acknowledges once its worker stands still and says what it
+could restore, then the authority commits it (COMMIT) together with the one step everybody continues from. A
+message of an older epoch, of an older life of a worker or of an older authority is refused.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, is_dataclass
 from enum import StrEnum
 from types import NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -128,7 +128,7 @@ def encode(value: Any) -> dict[str, Any]:
 def decode(kind: type[T], data: Mapping[str, Any]) -> T:
     """A message from decoded JSON; unknown fields are ignored, so that newer peers can say more."""
     hints = get_type_hints(kind)
-    names = {f.name for f in fields(kind)}  # type: ignore[arg-type] -- every message is a dataclass
+    names = set(getattr(kind, "__dataclass_fields__", ()))
     try:
         return kind(**{k: _value(hints[k], v) for k, v in data.items() if k in names})
     except (TypeError, ValueError, KeyError) as error:
@@ -146,8 +146,8 @@ def _value(hint: Any, value: Any) -> Any:
         return tuple(_value(h, v) for h, v in zip(inner, value, strict=True))
     if get_origin(hint) is dict:
         return {k: _value(get_args(hint)[1], v) for k, v in value.items()}
-    if is_dataclass(hint):
-        return decode(hint, value)  # type: ignore[arg-type] -- is_dataclass admits instances too
+    if isinstance(hint, type) and is_dataclass(hint):
+        return decode(hint, value)
     if hint is float and isinstance(value, int):
         return float(value)
     if isinstance(hint, type) and issubclass(hint, StrEnum):
@@ -183,9 +183,7 @@ def elect(votes: Mapping[str, Vote], addresses: Mapping[str, str], members: tupl
     return Restore(step, Source.SHARDS, where, Shard(step, epoch, 0, of, sliced), standing)
 
 
-def _from_live(
-    step: int, votes: Mapping[str, Vote], addresses: Mapping[str, str], members: tuple[str, ...]
-) -> Restore:
+def _from_live(step: int, votes: Mapping[str, Vote], addresses: Mapping[str, str], members: tuple[str, ...]) -> Restore:
     standing = tuple(m for m in members if votes[m].live == step and votes[m].whole)
     return Restore(step, Source.LIVE, tuple((m, addresses[m]) for m in standing), None, standing)
 

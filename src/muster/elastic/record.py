@@ -1,7 +1,7 @@
 """The authority's record on disk, changed by compare-and-swap: of two authorities at most one can act.
 
-In a cluster the job's Kubernetes object plays this part. Here it is a file: a lock makes the comparison and the
-replacement one, and the file appears whole or not at all.
+In a cluster the job's Kubernetes object plays this part. Here it is a file: a lock makes the comparison and
+the replacement one, and the file appears whole or not at all.
 """
 
 import fcntl

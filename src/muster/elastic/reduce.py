@@ -1,8 +1,8 @@
 """Gradients over all members, weighted by how many samples each one had.
 
-A plain module's gradients are reduced here, in buckets whose layout is fixed by the parameters' order alone, so
-that a recovered run adds up in the very same order. DDP and FSDP2 modules reduce by themselves; they are only told
-the weights.
+A plain module's gradients are reduced here, in buckets whose layout is fixed by the parameters' order alone,
+so that a recovered run adds up in the very same order. DDP and FSDP2 modules reduce by themselves; they are
+only told the weights.
 """
 
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import GradBucket
 from torch.distributed.fsdp import FSDPModule
 from torch.nn.parallel import DistributedDataParallel
 
@@ -112,7 +113,8 @@ def buckets_of(model: torch.nn.Module, weight: Weight, limit: int = BUCKET) -> B
     for number, bucket in enumerate(made):
         for p in bucket.parameters:
             buckets.order[id(p)] = number
-            buckets.hooks.append(p.register_post_accumulate_grad_hook(buckets.arrived))
+            hook = p.register_post_accumulate_grad_hook(buckets.arrived)  # type: ignore[no-untyped-call]
+            buckets.hooks.append(hook)
     return buckets
 
 
@@ -138,17 +140,17 @@ class WeightedReduceScatter:
         return dist.reduce_scatter_tensor(output_tensor, input_tensor, dist.ReduceOp.SUM, group, async_op)
 
 
-def _ddp_hook(weight: Weight, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+def _ddp_hook(weight: Weight, bucket: GradBucket) -> torch.futures.Future[torch.Tensor]:
     data = bucket.buffer().mul_(weight.value)
     work = dist.all_reduce(data, async_op=True)
-    future: torch.futures.Future[Any] = work.get_future()  # type: ignore[union-attr]
+    future: torch.futures.Future[Any] = work.get_future()
     return future.then(lambda f: f.value()[0])
 
 
 def attach_weights(model: torch.nn.Module, weight: Weight, world: int) -> Buckets | None:
     """Make a model's gradients weighted sums; returns what reduces them if the model does not."""
     if isinstance(model, DistributedDataParallel):
-        model.register_comm_hook(weight, _ddp_hook)  # type: ignore[arg-type]
+        model.register_comm_hook(weight, _ddp_hook)
         return None
     parts = [m for m in model.modules() if isinstance(m, FSDPModule)]
     for part in parts:

@@ -1,4 +1,6 @@
-"""Bringing a worker to the one step its epoch continues from: from survivors, from agents' memory, from disk."""
+"""Bringing a worker to the one step its epoch continues from: from survivors, from agents' memory, from
+disk.
+"""
 
 import json
 from collections.abc import Callable, Mapping
@@ -100,20 +102,18 @@ def _continue(run: "Run", extra: dict[str, Any], positions: list[dict[str, Any]]
     run.steps = extra["step"]
     for name, keeper in run.extras.items():
         if name not in extra["extras"]:
-            raise ValueError(
-                f"the snapshot has no state for {name!r}: restore with the extras it was taken with"
-            )
+            raise ValueError(f"the snapshot has no state for {name!r}: restore with the extras it was taken with")
         keeper.load_state_dict(decoded(extra["extras"][name]))
     run.feed.seek(positions)
 
 
 def _adopt(run: "Run", kept: Any, step: int) -> None:
-    """A wrapper was built anew around fresh parameters: take over the values of the old ones in this process."""
+    """A wrapper was built anew around fresh parameters: take over the values of the old ones in this
+    process.
+    """
     model, optimizer, extras = kept
     old = {e.name: e for e in entries(model, optimizer, 0, 1)}
-    prepare(
-        run.model, run.optimizer, {n: (e.dtype, e.shape) for n, e in old.items()}, scalars(model, optimizer)
-    )
+    prepare(run.model, run.optimizer, {n: (e.dtype, e.shape) for n, e in old.items()}, scalars(model, optimizer))
     with torch.no_grad():
         for entry in entries(run.model, run.optimizer, 0, 1):
             entry.tensor.copy_(old[entry.name].tensor)

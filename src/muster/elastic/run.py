@@ -1,8 +1,8 @@
 """What a training script sees: attach, loop over batches, wrap each step.
 
-The loop hides every change of membership. Between two steps a run may find itself in another world: the groups are
-formed anew, the model is built for the new mesh or kept where it stands, its state is filled from memory, and the
-data goes on at the cursor that was committed with it.
+The loop hides every change of membership. Between two steps a run may find itself in another world: the
+groups are formed anew, the model is built for the new mesh or kept where it stands, its state is filled from
+memory, and the data goes on at the cursor that was committed with it.
 """
 
 import atexit
@@ -18,10 +18,10 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
-from muster.elastic.crash import crash_point
 from muster.elastic.channel import inherited
 from muster.elastic.comm import Broken, Comm, broken_by_peer
 from muster.elastic.control import Control
+from muster.elastic.crash import crash_point
 from muster.elastic.data import Feed, Item
 from muster.elastic.order import seed_of
 from muster.elastic.peer import Peers
@@ -39,15 +39,16 @@ class Keeps(Protocol):
 
 
 Built = (
-    tuple[torch.nn.Module, torch.optim.Optimizer]
-    | tuple[torch.nn.Module, torch.optim.Optimizer, Mapping[str, Keeps]]
+    tuple[torch.nn.Module, torch.optim.Optimizer] | tuple[torch.nn.Module, torch.optim.Optimizer, Mapping[str, Keeps]]
 )
 Build = Callable[[DeviceMesh], Built]
 
 
 @dataclass(slots=True)
 class Run:
-    """A training run. `model`, `optimizer` and `extras` change with the membership: read them anew each step."""
+    """A training run. `model`, `optimizer` and `extras` change with the membership: read them anew each
+    step.
+    """
 
     build: Build
     feed: Feed
@@ -121,9 +122,7 @@ class Run:
                 count = torch.tensor([item.samples], dtype=torch.int64)
                 if self.comm.world > 1:
                     dist.all_reduce(count)
-                item = (
-                    Item(item.batch, item.samples, int(count), item.after, item.parts) if int(count) else None
-                )
+                item = Item(item.batch, item.samples, int(count), item.after, item.parts) if int(count) else None
             self.item = item
         return self.item
 
@@ -245,7 +244,9 @@ class Run:
         return self.snapshots is not None and (self.every is None or self.steps + 1 - self.last >= self.every)
 
     def _take(self, lacking: bool) -> None:
-        """All members take a snapshot of the same step, or none does: parts of different steps are worth nothing."""
+        """All members take a snapshot of the same step, or none does: parts of different steps are worth
+        nothing.
+        """
         shots = self.snapshots
         if shots is None or (self.every is not None and self.steps - self.last < self.every):
             return
@@ -305,7 +306,8 @@ class Run:
 
     def _park(self) -> None:
         if not self.built:
-            self.control and self.control.say("ready")
+            if self.control is not None:
+                self.control.say("ready")
             return
         assert self.control is not None
         whole = self.clean and self.feed.shared and replicated(self.model) and self.tensor == 1
@@ -334,11 +336,7 @@ class Run:
         self.comm.form(document.epoch, ranks.index(me), len(ranks), document.members[0].address, secret)
         self._check()
         keeps = has and _in_place(self.model) and self.tensor == 1
-        kept = (
-            (self.model, self.optimizer, self.extras)
-            if stands and not keeps and replicated(self.model)
-            else None
-        )
+        kept = (self.model, self.optimizer, self.extras) if stands and not keeps and replicated(self.model) else None
         if not keeps:
             self._construct()
         self.comm.formed()
@@ -461,10 +459,10 @@ def attach(
 ) -> Run:
     """Make this process part of a job, or of a world of one if no launcher started it.
 
-    `build(mesh)` returns the model and its optimizer, and optionally a mapping of further things with a state_dict
-    (a learning-rate schedule, say) by name. `snapshot_every` is the number of steps between snapshots; without it
-    there is one whenever a buffer is free. `virtual` makes results independent of the world's size, at a cost:
-    batches then arrive as that many micro-batches per step.
+    `build(mesh)` returns the model and its optimizer, and optionally a mapping of further things with a
+    state_dict (a learning-rate schedule, say) by name. `snapshot_every` is the number of steps between
+    snapshots; without it there is one whenever a buffer is free. `virtual` makes results independent of the
+    world's size, at a cost: batches then arrive as that many micro-batches per step.
     """
     if virtual and tensor_parallel > 1:
         raise ValueError("virtual micro-batches need replicated parameters: tensor_parallel must be 1")
@@ -484,5 +482,5 @@ def _copier(device: str) -> Callable[[Plan, Target], Copying]:
         return Copying
     from muster.elastic.device import DeviceCopying
 
-    stream = torch.cuda.Stream()
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
     return lambda plan, target: DeviceCopying(plan, target, stream)

@@ -57,10 +57,10 @@ class Hub:
 
     def sync(self, body: dict[str, Any], peer: socket.socket) -> Document:
         status = decode(Status, body["status"])
-        document = self.act(lambda a, now: a.hear(status, now))
+        self.act(lambda a, now: a.hear(status, now))
         self._learn(status, body.get("account"))
         if ack := body.get("ack"):
-            document = self.act(lambda a, now: a.ack(status.member.id, decode(Ack, ack), now))
+            self.act(lambda a, now: a.ack(status.member.id, decode(Ack, ack), now))
         until = time.monotonic() + min(float(body.get("wait", 0.0)), 30.0)
         with self.changed:
             while self.public.version <= body.get("seen", 0) and (left := until - time.monotonic()) > 0:
@@ -109,7 +109,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
-    def do_POST(self) -> None:  # noqa: N802 -- the name the base class calls
+    def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         if not self._known(body):
             return self._reply(403, {"error": "this is not the secret of this job"})
@@ -143,7 +143,7 @@ class Handler(BaseHTTPRequestHandler):
         self.hub.act(ask)
         return {"accepted": True, "seconds": need}
 
-    def do_GET(self) -> None:  # noqa: N802 -- the name the base class calls
+    def do_GET(self) -> None:
         job = self.hub.authority.terms.job
         with self.hub.changed:
             accounts = list(self.hub.accounts.values())

@@ -1,7 +1,7 @@
 """The life of the buffers that hold snapshots: free, filling, sealed; and who may touch them when.
 
-A buffer is never handed out for writing while it is sealed or anybody reads it. Pure bookkeeping; the bytes are
-in `arena`.
+A buffer is never handed out for writing while it is sealed or anybody reads it. Pure bookkeeping; the bytes
+are in `arena`.
 """
 
 from dataclasses import dataclass, field

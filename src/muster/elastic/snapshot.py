@@ -1,9 +1,9 @@
 """Copies of the training state, taken while training goes on.
 
-A snapshot starts right after a step and runs beside the next forward and backward pass, which only read what is
-copied. The fence before the optimizer is where it must have let go: on a GPU what is not yet copied by then is
-spilled into spare device memory, so that training does not wait for the bus. Without a free buffer there is no
-snapshot and nobody waits; it is counted.
+A snapshot starts right after a step and runs beside the next forward and backward pass, which only read what
+is copied. The fence before the optimizer is where it must have let go: on a GPU what is not yet copied by
+then is spilled into spare device memory, so that training does not wait for the bus. Without a free buffer
+there is no snapshot and nobody waits; it is counted.
 """
 
 import mmap
@@ -140,18 +140,12 @@ class Snapshots:
         self.settle()
         note = described(plan.pieces, **extra)
         if plan.data + len(note) > grant.size:
-            raise RuntimeError(
-                f"the state beside the tensors takes {len(note)} bytes, more than there is room for"
-            )
+            raise RuntimeError(f"the state beside the tensors takes {len(note)} bytes, more than there is room for")
         target = self._target(grant)
 
         def sealed() -> None:
-            target.bytes[plan.data : plan.data + len(note)] = torch.frombuffer(
-                bytearray(note), dtype=torch.uint8
-            )
-            self.control.say(
-                "filled", slot=grant.slot, data=plan.data, manifest=len(note), shard=asdict(shard)
-            )
+            target.bytes[plan.data : plan.data + len(note)] = torch.frombuffer(bytearray(note), dtype=torch.uint8)
+            self.control.say("filled", slot=grant.slot, data=plan.data, manifest=len(note), shard=asdict(shard))
 
         self.copying = self.copier(plan, target)
         self.copying.start(sealed)

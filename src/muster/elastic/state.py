@@ -1,7 +1,7 @@
 """The training state of a model and its optimizer as named boxes, to be saved and filled again.
 
-Parameters, buffers and optimizer tensors of plain, FSDP2 and tensor-parallel modules look the same here: a name,
-a global shape, and the box of it that is in this process.
+Parameters, buffers and optimizer tensors of plain, FSDP2 and tensor-parallel modules look the same here: a
+name, a global shape, and the box of it that is in this process.
 """
 
 from collections.abc import Iterator
@@ -68,7 +68,9 @@ def entry(name: str, tensor: torch.Tensor, rank: int, world: int) -> Entry:
     coordinate = tensor.device_mesh.get_coordinate()
     if coordinate is None:
         raise UnsupportedState(f"{name} lies on a mesh this process is not part of")
-    cuts, later, index, copies = [], [], 0, 1
+    cuts: list[tuple[int, int, int]] = []
+    later: list[tuple[int, int, int]] = []
+    index, copies = 0, 1
     for placement, size, at in zip(tensor.placements, tensor.device_mesh.shape, coordinate, strict=True):
         if isinstance(placement, Replicate):
             index, copies = index * size + at, copies * size
@@ -96,10 +98,10 @@ def tensors(model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> Iterato
         if name in kept:
             yield f"model.{clean(name)}", buffer
     names = parameters(model)
-    for parameter, state in optimizer.state.items():
+    for owner, state in optimizer.state.items():
         for key, value in state.items():
             if isinstance(value, torch.Tensor):
-                yield f"optim.{_named(names, parameter)}.{key}", value
+                yield f"optim.{_named(names, owner)}.{key}", value
 
 
 def _named(names: dict[int, str], parameter: torch.Tensor) -> str:
@@ -184,9 +186,7 @@ def prepare(
         group.update({k: decoded(v) for k, v in saved.items()})
     by_name = {clean(n): p for n, p in model.named_parameters()}
     on_device = {
-        id(p): bool(g.get("capturable") or g.get("fused"))
-        for g in optimizer.param_groups
-        for p in g["params"]
+        id(p): bool(g.get("capturable") or g.get("fused")) for g in optimizer.param_groups for p in g["params"]
     }
     optimizer.state.clear()
     for full, (dtype, shape) in shapes.items():
@@ -194,20 +194,14 @@ def prepare(
             continue
         name, _, key = full.removeprefix("optim.").rpartition(".")
         if name not in by_name:
-            raise UnsupportedState(
-                f"the snapshot has state for {name}, which the model does not: restore with it"
-            )
+            raise UnsupportedState(f"the snapshot has state for {name}, which the model does not: restore with it")
         parameter = by_name[name]
-        optimizer.state[parameter][key] = _blank(
-            parameter, getattr(torch, dtype), shape, on_device[id(parameter)]
-        )
+        optimizer.state[parameter][key] = _blank(parameter, getattr(torch, dtype), shape, on_device[id(parameter)])
     for name, values in extra["state"].items():
         optimizer.state[by_name[name]].update({k: decoded(v) for k, v in values.items()})
 
 
-def _blank(
-    parameter: torch.Tensor, dtype: torch.dtype, shape: tuple[int, ...], on_device: bool
-) -> torch.Tensor:
+def _blank(parameter: torch.Tensor, dtype: torch.dtype, shape: tuple[int, ...], on_device: bool) -> torch.Tensor:
     if tuple(parameter.shape) == shape and shape:
         return torch.zeros_like(parameter, dtype=dtype)
     return torch.zeros(shape, dtype=dtype, device=parameter.device if on_device else "cpu")

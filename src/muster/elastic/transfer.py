@@ -1,7 +1,7 @@
 """Filling a worker's tensors from the shards that agents hold, whatever layout those were cut in.
 
-The worker fetches exactly the bytes of its own boxes, a chunk at a time, straight into its tensors: beside them it
-never holds more than one chunk.
+The worker fetches exactly the bytes of its own boxes, a chunk at a time, straight into its tensors: beside
+them it never holds more than one chunk.
 """
 
 import time
@@ -54,9 +54,7 @@ def located(restore: Restore, epoch: int, peers: Peers, stop: Callable[[], None]
     """One holder for every part of the step to restore."""
     if restore.shard is None:
         of = len(restore.holders)
-        return [
-            Origin(a, Shard(restore.step, epoch, i, of, True)) for i, (_, a) in enumerate(restore.holders)
-        ]
+        return [Origin(a, Shard(restore.step, epoch, i, of, True)) for i, (_, a) in enumerate(restore.holders)]
     found: dict[int, Origin] = {}
     wanted = restore.shard
     for _, address in restore.holders:
@@ -75,9 +73,7 @@ def located(restore: Restore, epoch: int, peers: Peers, stop: Callable[[], None]
             if same:
                 found.setdefault(shard.index, Origin(address, shard))
     if len(found) < wanted.of:
-        raise WireError(
-            f"step {wanted.step}: {wanted.of - len(found)} of {wanted.of} parts have no holder left"
-        )
+        raise WireError(f"step {wanted.step}: {wanted.of - len(found)} of {wanted.of} parts have no holder left")
     return [found[i] for i in range(wanted.of)]
 
 
@@ -91,12 +87,12 @@ def _manifest(origin: Origin, peers: Peers, stop: Callable[[], None]) -> dict[st
         stop()
         try:
             answer = peers.call(origin.address, {"op": "manifest", "shard": asdict(origin.shard)})
-            manifest: dict[str, Any] = answer["manifest"]
-            return manifest
         except WireError as error:
             if not origin.shard.live or "not held here" not in str(error):
                 raise
             time.sleep(PAUSE)
+        else:
+            return dict(answer["manifest"])
 
 
 def tiles(box: Box, itemsize: int, limit: int) -> Iterator[Box]:

@@ -1,7 +1,8 @@
 """A fixed tree over V leaves, however they are dealt out: additions happen in one order for any world size.
 
-Floating-point sums depend on their order. Here the order is that of a binary tree over the leaves; a member adds
-up the largest subtrees that lie inside its own run of leaves, and what is left is added up everywhere alike.
+Floating-point sums depend on their order. Here the order is that of a binary tree over the leaves; a member
+adds up the largest subtrees that lie inside its own run of leaves, and what is left is added up everywhere
+alike.
 """
 
 from collections.abc import Callable, Mapping

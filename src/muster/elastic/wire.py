@@ -4,6 +4,7 @@ Both sides prove that they know the job's secret before anything else is read. A
 payload whose CRC-32 travels in the head, so that what arrives is what was sent. Standard library only.
 """
 
+import contextlib
 import hmac
 import json
 import os
@@ -99,10 +100,8 @@ class Wire:
         return answer
 
     def close(self) -> None:
-        try:
+        with contextlib.suppress(OSError):
             self.sock.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
         self.sock.close()
 
     def _exactly(self, size: int) -> bytes:
@@ -124,15 +123,17 @@ def checked(answer: dict[str, Any]) -> dict[str, Any]:
 def connect(address: str, secret: bytes, timeout: float = 10.0) -> Wire:
     """Dial a member of this job and prove to each other that both are."""
     sock = socket.create_connection(split_address(address), timeout=timeout)
+    wire, mine = Wire(sock), secrets.token_bytes(_NONCE)
     try:
-        wire = Wire(sock)
-        theirs, mine = wire._exactly(_NONCE), secrets.token_bytes(_NONCE)
+        theirs = wire._exactly(_NONCE)
         sock.sendall(mine + proof(secret, b"dial", theirs, mine))
-        if not hmac.compare_digest(wire._exactly(32), proof(secret, b"answer", mine, theirs)):
-            raise WireError(f"{address} does not know this job's secret")
+        claim = wire._exactly(32)
     except BaseException:
         sock.close()
         raise
+    if not hmac.compare_digest(claim, proof(secret, b"answer", mine, theirs)):
+        sock.close()
+        raise WireError(f"{address} does not know this job's secret")
     return wire
 
 
