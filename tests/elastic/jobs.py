@@ -45,6 +45,7 @@ class Job:
         until = time.monotonic() + seconds
         while not (result := condition()):
             if time.monotonic() > until:
+                self.dump()
                 raise TimeoutError(f"{condition} did not come true; last notes: {self.steps()[-3:]}, {self.about()}")
             if self.process.poll() is not None:
                 if result := condition():
@@ -52,6 +53,13 @@ class Job:
                 raise RuntimeError(f"the job ended with {self.process.returncode} too early")
             time.sleep(0.01)
         return result
+
+    def dump(self) -> None:
+        """Have every worker write down where it stands."""
+        for pid in {n["pid"] for n in self.notes() if "pid" in n}:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGUSR1)
+        time.sleep(1)
 
     def step(self) -> int:
         return max((n["step"] for n in self.steps()), default=0)

@@ -1,8 +1,10 @@
 """The training script of the real-process tests: it notes what it did with every sample."""
 
 import argparse
+import faulthandler
 import json
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -66,6 +68,7 @@ def main() -> None:
     p.add_argument("--virtual", type=int, default=0)
     o = p.parse_args()
     torch.set_num_threads(1)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
     torch.use_deterministic_algorithms(True)
 
     rates: list[torch.optim.lr_scheduler.StepLR] = []

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from muster.elastic.accounts import Books
-from muster.elastic.arena import Arena, sums_of
+from muster.elastic.arena import Arena, Sums
 from muster.elastic.child import Child, Event, spawn
 from muster.elastic.client import Line
 from muster.elastic.crash import crash_point
@@ -46,6 +46,7 @@ from muster.elastic.slots import abandoned, complete, obsolete
 from muster.elastic.wire import job_secret
 
 TICK = 0.1
+BUILDING = 10.0  # a worker that builds its model when it is told to stop has that long
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ class Agent:
     acked: int = 0
     entered: int = 0  # the newest epoch its worker was sent into
     crashes: int = 0
+    sums: dict[int, Sums] = field(default_factory=dict)
     checking: int = 0  # filled snapshots whose checksums are being computed
     done: bool = False
     flushed: int = -1
@@ -175,9 +177,10 @@ class Agent:
 
     def _stuck(self, child: Child, now: float) -> bool:
         """Whether it was told to let go of a broken collective, and had time to, and did not."""
-        training = child.epoch and child.asked > child.epoch and not child.parked
-        limit = self.options.release + 2 * self.books.step_seconds
-        return bool(training and not self.document.planned and now - child.asked_at > limit)
+        if not child.ready or child.parked or self.document.planned or child.asked <= max(child.epoch, self.entered):
+            return False
+        limit = self.options.release + 2 * self.books.step_seconds if child.epoch else BUILDING
+        return now - child.asked_at > limit
 
     # -- the worker -----------------------------------------------------------------------------------
 
@@ -248,13 +251,18 @@ class Agent:
     def _worker_filled(self, _: Child, message: dict[str, Any]) -> None:
         """A snapshot is complete in shared memory: add its checksums, then it counts."""
         self.checking += 1
-        self._aside(self._check, message)
+        sums = self.sums.pop(message["slot"], None) or Sums(self.arena.writing(message["slot"]))
+        self._aside(self._check, message, sums)
 
-    def _check(self, message: dict[str, Any]) -> None:
-        slot, end = message["slot"], message["data"] + message["manifest"]
-        view = self.arena.writing(slot)
-        sums = sums_of(view[:end])
-        view.release()
+    def _worker_landed(self, _: Child, message: dict[str, Any]) -> None:
+        """So much of a snapshot has arrived: its checksums need not wait for the rest."""
+        slot = message["slot"]
+        if slot not in self.sums:
+            self.sums[slot] = Sums(self.arena.writing(slot))
+        self.sums[slot].landed(message["end"])
+
+    def _check(self, message: dict[str, Any], found: Sums) -> None:
+        sums = found.finish(message["data"] + message["manifest"])
         self.events.put(("checked", (message, sums)))
 
     def _on_checked(self, what: tuple[dict[str, Any], tuple[int, ...]]) -> None:
@@ -335,6 +343,8 @@ class Agent:
         """Half-filled buffers of a dead worker are void; sealed ones are what it leaves behind."""
         self.waiting = [(c, m) for c, m in self.waiting if c is not child]
         for slot in child.slots:
+            if partial := self.sums.pop(slot, None):
+                partial.finish(0)
             self.arena.abandon(slot)
         self.books.switch(Bucket.RECONFIGURE if self._seated() else Bucket.STARTUP)
 

@@ -11,6 +11,7 @@ import mmap
 import os
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -144,8 +145,42 @@ class Arena:
             return sum(s.size for s in self.slots.slots.values())
 
 
+_SUMMING = ThreadPoolExecutor(max(1, (os.cpu_count() or 2) // 2), "sums")
+
+
 def sums_of(view: memoryview) -> tuple[int, ...]:
-    return tuple(crc32(view[at : at + BLOCK]) for at in range(0, len(view), BLOCK))
+    """The checksum of every block; large shards are shared out among threads, which need no GIL for it."""
+    blocks = [view[at : at + BLOCK] for at in range(0, len(view), BLOCK)]
+    return tuple(map(crc32, blocks) if len(blocks) < 4 else _SUMMING.map(crc32, blocks))
+
+
+@dataclass(slots=True)
+class Sums:
+    """Checksums of a buffer that is still being filled from its beginning: ready soon after the last byte."""
+
+    view: memoryview
+    found: "list[Future[int]]" = field(default_factory=list)
+
+    def landed(self, end: int) -> None:
+        while (len(self.found) + 1) * BLOCK <= end:
+            self._add(BLOCK * (len(self.found) + 1))
+
+    def finish(self, end: int) -> tuple[int, ...]:
+        self.landed(end)
+        if len(self.found) * BLOCK < end:
+            self._add(end)
+        sums = tuple(f.result() for f in self.found)
+        self.view.release()
+        return sums
+
+    def _add(self, end: int) -> None:
+        block = self.view[BLOCK * len(self.found) : end]
+        self.found.append(_SUMMING.submit(_released_sum, block))
+
+
+def _released_sum(block: memoryview) -> int:
+    with block:
+        return crc32(block)
 
 
 def manifest_of(view: memoryview, holding: Holding) -> dict[str, Any]:

@@ -178,9 +178,14 @@ class Comm:
         if self.released:
             raise Broken(f"epoch {self.epoch} was released while it was formed")
 
-    def release(self) -> None:
-        """From another thread: end every wait in this epoch's groups."""
+    def release(self, before: int) -> None:
+        """From another thread: end every wait in the groups of an epoch older than `before`.
+
+        Called again until they are gone: a group that is being formed may still connect.
+        """
         with self.lock:
+            if not 0 < self.epoch < before:
+                return
             self.released = True
             if self.store is not None:
                 self.store.close()
@@ -202,14 +207,13 @@ class Comm:
 
     def close(self) -> None:
         with self.lock:
-            self.before = set()
+            self.epoch = 0
             if self.store is not None:
                 self.store.close()
                 self.store = None
         if dist.is_initialized():
             dist.destroy_process_group()
             forget_meshes()
-        self.epoch = 0
 
 
 def forget_meshes() -> None:
@@ -223,7 +227,9 @@ def forget_meshes() -> None:
 
 def broken_by_peer(error: BaseException) -> bool:
     """Whether an error in a step means that another member is gone, rather than a mistake in the script."""
-    if isinstance(error, Broken | WireError | dist.DistBackendError | dist.DistNetworkError):
+    if isinstance(error, Broken | ConnectionError | TimeoutError | WireError):
+        return True
+    if isinstance(error, dist.DistBackendError | dist.DistNetworkError):
         return True
     text = str(error)
     words = ("gloo", "Connection closed", "Connection reset", "NCCL", "ProcessGroup")

@@ -30,7 +30,7 @@ class Grant:
 @dataclass(slots=True)
 class Control:
     channel: Channel
-    release: Callable[[], None]
+    release: Callable[[int], None]  # let go of all groups older than an epoch
     changed: threading.Condition = field(default_factory=threading.Condition)
     wanted: int = 0  # the newest epoch being prepared
     planned: bool = False
@@ -39,6 +39,7 @@ class Control:
     grants: dict[int, Grant] = field(default_factory=dict)
     serial: int = 0
     name: str = ""
+    arrived: Callable[[Grant], None] | None = None  # what has to be done with a new buffer, on another thread
 
     def start(self) -> None:
         threading.Thread(target=self._listen, daemon=True, name="control").start()
@@ -86,6 +87,8 @@ class Control:
     def _beat(self) -> None:
         while self.channel.send("beat"):
             time.sleep(BEAT)
+            if self.wanted and not self.planned:
+                self.release(self.wanted)
 
     def _listen(self) -> None:
         while (got := self.channel.receive()) is not None:
@@ -94,7 +97,7 @@ class Control:
                 getattr(self, f"_on_{message['kind']}")(message, fds)
                 self.changed.notify_all()
             if message["kind"] == "prepare" and not message["planned"]:
-                self.release()
+                self.release(message["epoch"])
         os._exit(ORPHANED)
 
     def _on_prepare(self, message: dict[str, Any], _: list[int]) -> None:
@@ -105,7 +108,18 @@ class Control:
         self.committed = decode(Document, message["document"])
 
     def _on_slot(self, message: dict[str, Any], fds: list[int]) -> None:
-        self.grants[message["serial"]] = Grant(message["slot"], message["size"], fds[0] if fds else None)
+        grant = Grant(message["slot"], message["size"], fds[0] if fds else None)
+        if self.arrived is None or grant.fd is None:
+            self.grants[message["serial"]] = grant
+        else:
+            threading.Thread(target=self._welcome, args=(message["serial"], grant), daemon=True).start()
+
+    def _welcome(self, serial: int, grant: Grant) -> None:
+        assert self.arrived is not None
+        self.arrived(grant)
+        with self.changed:
+            self.grants[serial] = grant
+            self.changed.notify_all()
 
     def _on_committed(self, message: dict[str, Any], _: list[int]) -> None:
         self.saved = max(self.saved, message["step"])

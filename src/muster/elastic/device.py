@@ -14,6 +14,7 @@ import torch
 from muster.elastic.snapshot import CHUNK, Copying, Plan, Target
 
 IN_FLIGHT = 3
+TELL = 256 << 20  # the agent hears of progress in such steps, to begin with the checksums
 SPARE = 1 << 30  # device memory left alone when spilling
 
 
@@ -41,7 +42,7 @@ class DeviceCopying(Copying):
         self.lock = threading.Lock()
         self.waiting: list[Chunk] = []
         self.flying: list[tuple[torch.cuda.Event, Chunk]] = []
-        self.spilled = 0
+        self.told = 0
         self.late = 0  # bytes that had to be waited for because the device had no room
         self.held: list[torch.Tensor] = []
 
@@ -82,7 +83,11 @@ class DeviceCopying(Copying):
     def _land(self) -> None:
         self.flying[0][0].synchronize()
         with self.lock:
-            self.flying.pop(0)
+            _, chunk = self.flying.pop(0)
+        end = chunk.into.data_ptr() - self.target.bytes.data_ptr() + chunk.into.nbytes
+        if end - self.told >= TELL:
+            self.told = end
+            self.landed(end)
 
     def let_go(self) -> None:
         """The optimizer comes: spill what is waiting, let the compute stream wait for what is in flight."""

@@ -74,6 +74,7 @@ class Run:
     applied: bool = False
     seated: int = 0  # the epoch this run has trained in last
     stall: float = 0.0
+    fenced: float = 0.0  # the host's wait at the last fence
     begun: float = 0.0
     last: int = -1  # the step of the last snapshot
     flags: torch.Tensor | None = None
@@ -167,11 +168,6 @@ class Run:
         self.weight.value = self.item.samples / max(self.item.total or 0, 1)
         self.applied = False
         self.saved_buffers = [b.clone() for b in self.model.buffers()]
-        leaving = int(self.control is not None and self.control.leaving(self.comm.epoch))
-        lacking = int(self._due() and not (self.snapshots and self.snapshots.ready()))
-        self.flags = torch.tensor([leaving, lacking, self.steps, -self.steps], dtype=torch.int64)
-        if self.comm.world > 1:
-            self.flag_work = dist.all_reduce(self.flags, dist.ReduceOp.MAX, async_op=True)
         if self.reducer is not None:
             self.reducer.begin()
         if self.virtual:
@@ -190,9 +186,19 @@ class Run:
         if self.tree is not None:
             self.tree.finish()
         if self.snapshots is not None:
-            self.stall += self.snapshots.fence()
+            self.fenced = self.snapshots.fence()
+            self.stall += self.fenced
+        self._raise_flags()
         self.clean, self.applied = False, True
         crash_point("optimizer")
+
+    def _raise_flags(self) -> None:
+        """What members must agree on, on its way while the optimizer works: whether to stop, and to save."""
+        leaving = int(self.control is not None and self.control.leaving(self.comm.epoch))
+        lacking = int(self._due() and not (self.snapshots and self.snapshots.ready()))
+        self.flags = torch.tensor([leaving, lacking, self.steps, -self.steps], dtype=torch.int64)
+        if self.comm.world > 1:
+            self.flag_work = dist.all_reduce(self.flags, dist.ReduceOp.MAX, async_op=True)
 
     def _leave_step(self) -> None:
         if not self.applied:
@@ -473,6 +479,7 @@ def attach(
     run.restorer = Restorer(Peers(b"") if control is None else Peers(job_secret()))
     if control is not None:
         run.snapshots = Snapshots(control, _copier(device), device)
+        control.arrived = run.snapshots.arrived if device != "cpu" else None
         control.start()
     return run
 

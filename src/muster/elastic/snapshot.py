@@ -141,16 +141,23 @@ class Snapshots:
         note = described(plan.pieces, **extra)
         if plan.data + len(note) > grant.size:
             raise RuntimeError(f"the state beside the tensors takes {len(note)} bytes, more than there is room for")
-        target = self._target(grant)
+        target = self.target(grant)
 
         def sealed() -> None:
             target.bytes[plan.data : plan.data + len(note)] = torch.frombuffer(bytearray(note), dtype=torch.uint8)
             self.control.say("filled", slot=grant.slot, data=plan.data, manifest=len(note), shard=asdict(shard))
 
         self.copying = self.copier(plan, target)
+        self.copying.landed = lambda end: self.control.say("landed", slot=grant.slot, end=end)
         self.copying.start(sealed)
 
-    def _target(self, grant: Grant) -> Target:
+    def arrived(self, grant: Grant) -> None:
+        """A buffer was granted: page-locking takes long, so it is done before anybody asks for the buffer."""
+        if grant.fd is not None and self.device != "cpu":
+            self.target(grant)
+            grant.fd = None
+
+    def target(self, grant: Grant) -> Target:
         if grant.fd is not None:
             self.forget(grant.slot)
             memory = mmap.mmap(grant.fd, grant.size)
@@ -189,6 +196,9 @@ class Copying:
         self.plan, self.target = plan, target
         self.finished = threading.Event()
         self.error: BaseException | None = None
+        self.seconds = 0.0
+        self.spilled = 0  # bytes taken aside on the device
+        self.landed: Callable[[int], None] = lambda end: None
 
     def start(self, sealed: Callable[[], None]) -> None:
         self.sealed = sealed
@@ -210,8 +220,10 @@ class Copying:
         return data.view(getattr(torch, piece.dtype)).view(piece.box.size)
 
     def _run(self) -> None:
+        begun = time.perf_counter()
         try:
             self.copy()
+            self.seconds = time.perf_counter() - begun
             self.sealed()
         except BaseException as error:
             self.error = error
