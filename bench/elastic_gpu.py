@@ -35,16 +35,17 @@ class Rows(torch.utils.data.Dataset[int]):
 def worker(options: argparse.Namespace) -> None:
     """The training process: phases with and without snapshots, interleaved, then torch's own asynchronous save."""
     torch.backends.cuda.matmul.allow_tf32 = True
+    width, most = (WIDTH, 2048) if options.device != "cpu" else (1024, 16)
 
     def build(mesh: DeviceMesh) -> tuple[nn.Module, torch.optim.Optimizer]:
         del mesh
-        with torch.device("cuda"):
-            model = nn.Sequential(*(nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(options.layers)))
-        return model, torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
+        with torch.device(options.device):
+            model = nn.Sequential(*(nn.Linear(width, width, bias=False) for _ in range(options.layers)))
+        return model, torch.optim.Adam(model.parameters(), lr=1e-4, fused=options.device != "cpu")
 
-    run = attach(build, Data(Rows(), batch=1, passes=1), device="cuda", snapshot_every=10**9)
+    run = attach(build, Data(Rows(), batch=1, passes=1), device=options.device, snapshot_every=10**9)
     steps = iter(run)
-    tokens = torch.randn(2048, WIDTH, device="cuda")
+    tokens = torch.randn(most, width, device=options.device)
 
     def step() -> float:
         next(steps)
@@ -53,12 +54,13 @@ def worker(options: argparse.Namespace) -> None:
             run.model(tokens).square().mean().backward()
             run.optimizer.step()
             run.optimizer.zero_grad(set_to_none=True)
-        torch.cuda.synchronize()
+        wait(options.device)
         return time.perf_counter() - begun
 
     for _ in range(3):
         step()
-    tokens = torch.randn(int(2048 * options.milliseconds / 1e3 / min(step() for _ in range(4))), WIDTH, device="cuda")
+    rows = int(most * options.milliseconds / 1e3 / min(step() for _ in range(4)))
+    tokens = torch.randn(max(rows, 1), width, device=options.device)
     for _ in range(3):
         step()
     shots = run.snapshots
@@ -66,9 +68,9 @@ def worker(options: argparse.Namespace) -> None:
     deadline = time.monotonic() + 120
     while not shots.ready() and time.monotonic() < deadline:
         time.sleep(0.01)
-    result: dict[str, Any] = {"gpu": torch.cuda.get_device_name(), "torch": torch.__version__}
+    result: dict[str, Any] = {"device": name_of(options.device), "torch": torch.__version__}
     result["state_gb"] = shots.plan.data / 1e9
-    result["bare_gb_s"] = bare(run, shots)
+    result["bare_gb_s"] = bare(options.device)
     run.every = options.every
     for _ in range(8):
         step()
@@ -111,33 +113,42 @@ def worker(options: argparse.Namespace) -> None:
     run.every = 10**9
     shots.settle()
     if options.asynchronous:
-        result["async_save"] = peer(run, step, options)
+        result["async_save"] = peer(run, step)
     options.out.write_text(json.dumps(result))
     os._exit(0)
+
+
+def wait(device: str) -> None:
+    if device != "cpu":
+        torch.cuda.synchronize()
+
+
+def name_of(device: str) -> str:
+    return "CPU" if device == "cpu" else torch.cuda.get_device_name()
 
 
 def quantile(values: list[float], q: float) -> float:
     return sorted(values)[min(len(values) - 1, int(q * len(values)))]
 
 
-def bare(run: Any, shots: Any) -> float:
+def bare(device: str) -> float:
     """A pinned copy of the same chunk size with nothing else going on."""
-    host = torch.empty(1 << 30, dtype=torch.uint8, pin_memory=True)
-    data = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+    host = torch.empty(1 << 30, dtype=torch.uint8, pin_memory=device != "cpu")
+    data = torch.empty(1 << 30, dtype=torch.uint8, device=device)
     found = []
     for _ in range(6):
-        torch.cuda.synchronize()
+        wait(device)
         begun = time.perf_counter()
         for at in range(0, 1 << 30, 32 << 20):
             host[at : at + (32 << 20)].copy_(data[at : at + (32 << 20)], non_blocking=True)
-        torch.cuda.synchronize()
+        wait(device)
         found.append(host.numel() / 1e9 / (time.perf_counter() - begun))
     return statistics.median(found)
 
 
-def peer(run: Any, step: Any, options: argparse.Namespace) -> dict[str, float]:
+def peer(run: Any, step: Any) -> dict[str, float]:
     """torch.distributed.checkpoint.async_save of the same tensors, as its documentation shows it."""
-    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.state_dict_saver import async_save
 
     from muster.elastic.state import tensors
 
@@ -145,9 +156,9 @@ def peer(run: Any, step: Any, options: argparse.Namespace) -> dict[str, float]:
     blocked = []
     with tempfile.TemporaryDirectory() as scratch:
         for i in range(2):
-            torch.cuda.synchronize()
+            wait(run.device)
             begun = time.perf_counter()
-            future = dcp.async_save(state, checkpoint_id=f"{scratch}/{i}", no_dist=True)
+            future: Any = async_save(state, checkpoint_id=f"{scratch}/{i}", no_dist=True)
             blocked.append(time.perf_counter() - begun)
             step()
             future.result()
@@ -168,6 +179,7 @@ def main(arguments: list[str] | None = None) -> int:
     p = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     p.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     p.add_argument("--out", type=Path, help=argparse.SUPPRESS)
+    p.add_argument("--device", default="cuda")
     p.add_argument("--layers", type=int, default=16, help="of 67 million parameters each")
     p.add_argument("--milliseconds", type=float, default=150.0, help="of a step without snapshots")
     p.add_argument("--every", type=int, default=2, help="steps between snapshots")

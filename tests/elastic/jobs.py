@@ -19,6 +19,7 @@ from muster.elastic.client import Unreachable, ask
 
 SCRIPT = Path(__file__).with_name("script.py")
 LONG = 120.0
+POLL = 0.05
 
 
 @dataclass(slots=True)
@@ -51,7 +52,7 @@ class Job:
                 if result := condition():
                     break
                 raise RuntimeError(f"the job ended with {self.process.returncode} too early")
-            time.sleep(0.01)
+            time.sleep(POLL)
         return result
 
     def dump(self) -> None:
@@ -106,13 +107,14 @@ class Job:
         import http.client
 
         try:
-            connection = http.client.HTTPConnection(self.address(), timeout=5)
-            connection.request("GET", "/v1/jobs/job")
-            return dict(json.loads(connection.getresponse().read()))
+            with contextlib.closing(http.client.HTTPConnection(self.address(), timeout=5)) as connection:
+                connection.request("GET", "/v1/jobs/job")
+                return dict(json.loads(connection.getresponse().read()))
         except (OSError, ValueError, Unreachable) as error:
             return {"error": str(error)}
 
     def finish(self, seconds: float = LONG) -> "Job":
+        (self.directory / "notes" / "hurry").touch()
         code = self.process.wait(seconds)
         assert code == 0, f"the job ended with {code}"
         return self

@@ -7,12 +7,13 @@ the other pure modules; the names a training script needs arrive with the first 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from muster.elastic.attaching import attach
     from muster.elastic.data import Data, Shards, Streams
-    from muster.elastic.run import Run, attach
+    from muster.elastic.run import Run
 
 __all__ = ["Data", "Run", "Shards", "Streams", "attach"]
 
-_HOME = {"Data": "data", "Shards": "data", "Streams": "data", "Run": "run", "attach": "run"}
+_HOME = {"Data": "data", "Shards": "data", "Streams": "data", "Run": "run", "attach": "attaching"}
 
 
 def __getattr__(name: str) -> Any:

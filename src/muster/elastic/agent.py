@@ -6,7 +6,6 @@ events. It needs no torch: it starts in a moment and takes little memory.
 """
 
 import argparse
-import contextlib
 import json
 import queue
 import signal
@@ -20,13 +19,15 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from muster.elastic.accounts import Books
-from muster.elastic.arena import Arena, Sums
+from muster.elastic.arena import Arena
 from muster.elastic.child import Child, Event, spawn
 from muster.elastic.client import Line
 from muster.elastic.crash import crash_point
 from muster.elastic.durable import Flusher
 from muster.elastic.keyvalue import KeyValue
 from muster.elastic.ledger import Bucket, Ledger
+from muster.elastic.lending import KINDS, Lending
+from muster.elastic.options import Options
 from muster.elastic.peer import Peers, PeerServer
 from muster.elastic.protocol import (
     Ack,
@@ -40,32 +41,13 @@ from muster.elastic.protocol import (
     accepts,
     decode,
     encode,
-    protected_by,
 )
-from muster.elastic.slots import abandoned, complete, obsolete
+from muster.elastic.replication import Replication
+from muster.elastic.slots import abandoned, obsolete
 from muster.elastic.wire import job_secret
 
 TICK = 0.1
 BUILDING = 10.0  # a worker that builds its model when it is told to stop has that long
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    name: str
-    job: str
-    authority: str
-    command: tuple[str, ...]
-    host: str = "127.0.0.1"
-    domain: str = ""
-    replicas: int = 1
-    spare: bool = False
-    silence: float = 5.0
-    release: float = 1.0  # a worker that has not let go of a broken collective by then is replaced
-    attempts: int = 3
-    store: str = ""
-    durable_every: int = 0
-    grace: float = 30.0
-    queued: float = 0.0
 
 
 @dataclass(slots=True)
@@ -82,18 +64,16 @@ class Agent:
     document: Document = field(default_factory=Document)
     epoch: int = 0  # the newest epoch heard of; older messages are refused
     own: set[Shard] = field(default_factory=set)  # sealed by this pod's worker, as against received
-    copies: dict[Shard, int] = field(default_factory=dict)  # kept by the first member's agent
     status: Status = field(init=False)
     acked: int = 0
     entered: int = 0  # the newest epoch its worker was sent into
     crashes: int = 0
-    sums: dict[int, Sums] = field(default_factory=dict)
-    checking: int = 0  # filled snapshots whose checksums are being computed
     done: bool = False
     flushed: int = -1
-    waiting: list[tuple[Child, dict[str, Any]]] = field(default_factory=list)
     peers: Peers = field(init=False)
     server: PeerServer = field(init=False)
+    replication: Replication = field(init=False)
+    lending: Lending = field(init=False)
     line: Line = field(init=False)
     books: Books = field(init=False)
     flusher: Flusher = field(init=False)
@@ -103,6 +83,8 @@ class Agent:
         o = self.options
         self.peers = Peers(self.secret)
         self.server = PeerServer(self.arena, self.store, self.secret, self._noted, lambda e: e < self.epoch)
+        self.lending = Lending(self.arena, self._aside, lambda *e: self.events.put(("checked", e)))
+        self.replication = Replication(self.peers, self.arena, o.replicas, lambda: self.epoch)
         name = f"{o.name}.{uuid.uuid4().hex[:6]}"
         self.me = Member(name, self.server.start(o.host), o.domain or name)
         self.status = Status(self.me)
@@ -172,7 +154,7 @@ class Agent:
             self.code = 0
         if (child and child.ready and now - child.heard > self.options.silence) or (child and self._stuck(child, now)):
             child.end()
-        self._grant()
+        self.lending.grant()
         self.status = replace(self.status, step=self.books.step, speed=self.books.speed, skipped=self.books.skipped)
 
     def _stuck(self, child: Child, now: float) -> bool:
@@ -186,9 +168,13 @@ class Agent:
 
     def _on_worker(self, what: tuple[Child, dict[str, Any]]) -> None:
         child, message = what
-        handler = getattr(self, f"_worker_{message['kind']}")
-        if child is self.active or message["kind"] == "ready":
-            handler(child, message)
+        kind = message["kind"]
+        if child is not self.active and kind != "ready":
+            return
+        if kind in KINDS:
+            getattr(self.lending, kind)(child, message)
+        else:
+            getattr(self, f"_worker_{kind}")(child, message)
 
     def _worker_ready(self, child: Child, _: dict[str, Any]) -> None:
         """It has imported everything and waits inside attach()."""
@@ -207,67 +193,9 @@ class Agent:
             self._say(trouble=child.epoch)
         self._follow()
 
-    def _worker_want(self, child: Child, message: dict[str, Any]) -> None:
-        """It asks for a buffer: one of its own as soon as one is free, a passing one at once."""
-        if message["passing"]:
-            slot = self.arena.grant(message["size"], lasting=False)
-            if slot is not None:
-                self._hand(child, slot, message)
-        else:
-            self.waiting = [(c, m) for c, m in self.waiting if c is not child] + [(child, message)]
-            self._grant()
-
-    def _grant(self) -> None:
-        for child, message in self.waiting[:]:
-            slot = self.arena.grant(message["size"], lasting=True)
-            if slot is not None:
-                self.waiting.remove((child, message))
-                self._hand(child, slot, message)
-
-    def _hand(self, child: Child, slot: int, message: dict[str, Any]) -> None:
-        known = slot in child.slots
-        child.slots.add(slot)
-        buffer = self.arena.buffers[slot]
-        size = self.arena.slots.slots[slot].size
-        fds = () if known else (buffer.fd,)
-        child.channel.send("slot", fds, slot=slot, size=size, passing=message["passing"], serial=message["serial"])
-
-    def _worker_unused(self, child: Child, message: dict[str, Any]) -> None:
-        """A buffer it was given does not fit any more."""
-        child.slots.discard(message["slot"])
-        self.arena.abandon(message["slot"])
-
-    def _worker_layout(self, child: Child, message: dict[str, Any]) -> None:
-        """How large its snapshots are now: two buffers of that size, unless there are some already."""
-        self.waiting = [(c, m | {"size": message["size"]} if c is child else m) for c, m in self.waiting]
-        sizes = [self.arena.slots.slots[i].size for i, b in self.arena.buffers.items() if b.lasting]
-        if len(sizes) == 2 and min(sizes) >= message["size"] and max(sizes) <= 2 * message["size"]:
-            return
-        self.arena.retire()
-        for _ in range(2):
-            self.arena.allocate(message["size"], lasting=True)
-        self._grant()
-
-    def _worker_filled(self, _: Child, message: dict[str, Any]) -> None:
-        """A snapshot is complete in shared memory: add its checksums, then it counts."""
-        self.checking += 1
-        sums = self.sums.pop(message["slot"], None) or Sums(self.arena.writing(message["slot"]))
-        self._aside(self._check, message, sums)
-
-    def _worker_landed(self, _: Child, message: dict[str, Any]) -> None:
-        """So much of a snapshot has arrived: its checksums need not wait for the rest."""
-        slot = message["slot"]
-        if slot not in self.sums:
-            self.sums[slot] = Sums(self.arena.writing(slot))
-        self.sums[slot].landed(message["end"])
-
-    def _check(self, message: dict[str, Any], found: Sums) -> None:
-        sums = found.finish(message["data"] + message["manifest"])
-        self.events.put(("checked", (message, sums)))
-
     def _on_checked(self, what: tuple[dict[str, Any], tuple[int, ...]]) -> None:
         message, sums = what
-        self.checking -= 1
+        self.lending.checking -= 1
         shard = decode(Shard, message["shard"])
         self.arena.seal(message["slot"], shard, message["data"], message["manifest"], sums)
         self.own = {s for s in self.own if s in self.arena.holdings} | ({shard} if not shard.live else set())
@@ -275,30 +203,7 @@ class Agent:
         self._follow()
         members = self.document.members
         if self.document.phase is Phase.COMMIT and shard.epoch == self.document.epoch and not shard.live:
-            self._aside(self._replicate, shard, members)
-
-    def _replicate(self, shard: Shard, members: tuple[Member, ...]) -> None:
-        """On another thread: copy to agents in other domains, then tell the first member's agent."""
-        where = protected_by(members, shard.index, min(self.options.replicas, len(members) - 1))
-        for other in where:
-            while not self._put(shard, members[other]):
-                if self.epoch > shard.epoch or shard not in self.arena.holdings:
-                    return
-                time.sleep(TICK)
-        note = {"do": "sealed", "epoch": shard.epoch, "shard": asdict(shard), "copies": 1 + len(where)}
-        self._note(members[0], note)
-
-    def _put(self, shard: Shard, to: Member) -> bool:
-        crash_point("replicate")
-        try:
-            self.peers.put(self.arena, shard, to.address)
-        except (OSError, RuntimeError):
-            return False
-        return True
-
-    def _note(self, to: Member, head: dict[str, Any]) -> None:
-        with contextlib.suppress(OSError):
-            self.peers.call(to.address, {"op": "note"} | head)
+            self._aside(self.replication.replicate, shard, members)
 
     def _worker_step(self, _: Child, message: dict[str, Any]) -> None:
         self.books.stepped(message)
@@ -340,12 +245,7 @@ class Agent:
         self._renew()
 
     def _reclaim(self, child: Child) -> None:
-        """Half-filled buffers of a dead worker are void; sealed ones are what it leaves behind."""
-        self.waiting = [(c, m) for c, m in self.waiting if c is not child]
-        for slot in child.slots:
-            if partial := self.sums.pop(slot, None):
-                partial.finish(0)
-            self.arena.abandon(slot)
+        self.lending.take_back(child)
         self.books.switch(Bucket.RECONFIGURE if self._seated() else Bucket.STARTUP)
 
     def _renew(self) -> None:
@@ -391,7 +291,7 @@ class Agent:
         d, child = self.document, self.active
         if d.phase is not Phase.PREPARE or self.acked >= d.epoch or child is None:
             return
-        if (child.ready and not child.parked) or self.checking:
+        if (child.ready and not child.parked) or self.lending.checking:
             return
         vote = Vote(child.live if child.ready else None, child.whole, tuple(self.arena.held()))
         self.acked = d.epoch
@@ -406,7 +306,7 @@ class Agent:
         if d.restore.source is not Source.STORE:
             for shard in abandoned(self.arena.held(), d.epoch, d.restore.step):
                 self.arena.drop(shard)
-        self.copies.clear()
+        self.replication.copies.clear()
         seats = [m.id for m in d.members]
         if self.me.id in seats and d.members[seats.index(self.me.id)].life == self.me.life:
             if self.entered < d.epoch and child.ready:
@@ -436,15 +336,12 @@ class Agent:
             self._committed(shard)
 
     def _count(self, shard: Shard, copies: int) -> None:
-        """As the first member's agent: a step is committed once every part is on enough agents."""
-        self.copies[shard] = copies
-        parts = {s.index: c for s, c in self.copies.items() if s.step == shard.step and s.epoch == shard.epoch}
+        """As the first member's agent: tell all once every part of a step is on enough agents."""
         members = self.document.members
-        if complete(parts, shard.of, min(1 + self.options.replicas, len(members))):
-            self.copies = {s: c for s, c in self.copies.items() if s.step > shard.step}
+        if self.replication.committed(shard, copies, members):
             note = {"do": "committed", "epoch": shard.epoch, "shard": asdict(shard)}
             for member in members:
-                self._aside(self._note, member, note)
+                self._aside(self.replication.note, member, note)
 
     def _committed(self, shard: Shard) -> None:
         for old in obsolete(self.arena.held(), shard.epoch, shard.step):
@@ -456,7 +353,7 @@ class Agent:
         every = self.options.durable_every
         if every and shard.step // every > max(self.flushed, 0) // every:
             self._flush(shard.step)
-        self._grant()
+        self.lending.grant()
         if self.status.protected < shard.epoch:
             self._say(protected=shard.epoch, **change)
         else:

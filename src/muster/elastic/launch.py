@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from muster.elastic.agent import Options
+from muster.elastic.options import Options
 from muster.elastic.wire import split_address
 
 RESTARTS = 10

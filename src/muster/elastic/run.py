@@ -6,8 +6,6 @@ memory, and the data goes on at the cursor that was committed with it.
 """
 
 import atexit
-import random
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,18 +16,17 @@ import torch.distributed as dist
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.nn.parallel import DistributedDataParallel
 
-from muster.elastic.channel import inherited
 from muster.elastic.comm import Broken, Comm, broken_by_peer
 from muster.elastic.control import Control
 from muster.elastic.crash import crash_point
 from muster.elastic.data import Feed, Item
 from muster.elastic.order import seed_of
-from muster.elastic.peer import Peers
 from muster.elastic.protocol import Document, Shard, Source
 from muster.elastic.reduce import Buckets, TreeReduction, Weight, attach_weights
 from muster.elastic.restore import Restorer, numbers
-from muster.elastic.snapshot import Copying, Plan, Snapshots, Target
+from muster.elastic.snapshot import Snapshots
 from muster.elastic.state import entries, replicated, saved_parts
+from muster.elastic.steps import Micro, Step, seed_everything
 from muster.elastic.wire import job_secret
 
 
@@ -82,7 +79,7 @@ class Run:
     stop: bool = False
     trouble: bool = False
     saved_buffers: list[torch.Tensor] = field(default_factory=list)
-    micro: "Micro | None" = None
+    micro: Micro | None = None
     used: Any = None
     planned_size: int = -1
 
@@ -138,7 +135,7 @@ class Run:
             return self.micro
         return item.batch
 
-    def step(self) -> "Step":
+    def step(self) -> Step:
         return Step(self)
 
     @property
@@ -397,97 +394,3 @@ class Run:
 def _in_place(model: torch.nn.Module) -> bool:
     """Whether a model can stay where it is in another world: it holds everything and no group."""
     return replicated(model) and not any(isinstance(m, DistributedDataParallel) for m in model.modules())
-
-
-@dataclass(slots=True)
-class Step:
-    """The time between a batch and the state that includes it."""
-
-    run: Run
-
-    def __enter__(self) -> "Step":
-        try:
-            self.run._enter_step()
-        except Exception as error:
-            if not self.run._survivable(error):
-                raise
-            self.run.trouble = True
-        return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> bool:
-        if error is None:
-            try:
-                self.run._leave_step()
-            except Exception as late:
-                if self.run._fail_step(late):
-                    return True
-                raise
-            return False
-        return self.run._fail_step(error)
-
-
-@dataclass(slots=True)
-class Micro:
-    """The fixed micro-batches of one step that fall to this member: compute and backward each in turn."""
-
-    run: Run
-    item: Item
-
-    def __iter__(self) -> Iterator[Any]:
-        run, item = self.run, self.item
-        assert run.tree is not None
-        first = run.tree.sums.first
-        total = item.total or 1
-        sizes = run.tree.sizes(total)
-        for i, part in enumerate(item.parts):
-            seed_everything(seed_of(run.seed, run.steps, first + i))
-            yield part
-            run.tree.harvest(sizes[first + i] / total)
-
-
-def seed_everything(seed: int) -> None:
-    """Randomness of a step depends on the run's seed, the step and the rank, not on what happened before."""
-    torch.manual_seed(seed)
-    random.seed(seed)
-    if numpy := sys.modules.get("numpy"):
-        numpy.random.seed(seed & 0xFFFFFFFF)
-
-
-def attach(
-    build: Build,
-    data: Feed,
-    *,
-    seed: int = 0,
-    device: str = "cpu",
-    tensor_parallel: int = 1,
-    snapshot_every: int | None = None,
-    virtual: int = 0,
-) -> Run:
-    """Make this process part of a job, or of a world of one if no launcher started it.
-
-    `build(mesh)` returns the model and its optimizer, and optionally a mapping of further things with a
-    state_dict (a learning-rate schedule, say) by name. `snapshot_every` is the number of steps between
-    snapshots; without it there is one whenever a buffer is free. `virtual` makes results independent of the
-    world's size, at a cost: batches then arrive as that many micro-batches per step.
-    """
-    if virtual and tensor_parallel > 1:
-        raise ValueError("virtual micro-batches need replicated parameters: tensor_parallel must be 1")
-    comm = Comm(device)
-    channel = inherited()
-    control = None if channel is None else Control(channel, comm.release)
-    run = Run(build, data, seed, device, tensor_parallel, snapshot_every, virtual, control, comm)
-    run.restorer = Restorer(Peers(b"") if control is None else Peers(job_secret()))
-    if control is not None:
-        run.snapshots = Snapshots(control, _copier(device), device)
-        control.arrived = run.snapshots.arrived if device != "cpu" else None
-        control.start()
-    return run
-
-
-def _copier(device: str) -> Callable[[Plan, Target], Copying]:
-    if device == "cpu":
-        return Copying
-    from muster.elastic.device import DeviceCopying
-
-    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-    return lambda plan, target: DeviceCopying(plan, target, stream)

@@ -198,7 +198,7 @@ class Copying:
         self.error: BaseException | None = None
         self.seconds = 0.0
         self.spilled = 0  # bytes taken aside on the device
-        self.landed: Callable[[int], None] = lambda end: None
+        self.landed: Callable[[int], object] = bool
 
     def start(self, sealed: Callable[[], None]) -> None:
         self.sealed = sealed
