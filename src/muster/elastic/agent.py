@@ -361,7 +361,10 @@ class Agent:
 
     def _flush(self, step: int) -> None:
         """Bring this agent's own part of a step to the durable store, in the background."""
+        restore = self.document.restore
+        cut = restore.shard if restore and self.document.phase is Phase.SUSPENDED else None
         mine = [s for s in self.own if s.step == step and s in self.arena.holdings]
+        mine = [s for s in mine if cut is None or (s.epoch, s.of) == (cut.epoch, cut.of)]
         if self.options.store and mine and step > self.flushed:
             self.flushed = step
             self.flusher.save(max(mine))
@@ -380,7 +383,9 @@ class Agent:
         if not self._seated():
             self.code = 0
         self._say(leaving=self.options.grace)
-        threading.Timer(self.options.grace, lambda: self.events.put(("late", None))).start()
+        late = threading.Timer(self.options.grace, lambda: self.events.put(("late", None)))
+        late.daemon = True
+        late.start()
 
     def _on_late(self, _: None) -> None:
         self.code = 0

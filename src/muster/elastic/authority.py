@@ -15,7 +15,6 @@ from muster.elastic.protocol import (
     Phase,
     Refused,
     Restore,
-    Source,
     Stale,
     Status,
     Vote,
@@ -281,7 +280,7 @@ class Authority:
         names = tuple(m.id for m in proposal.members)
         votes = {k: v for k, v in self.acks.items() if k in self.peers}
         addresses = {k: p.status.member.address for k, p in self.peers.items()}
-        self.restore = elect(votes, addresses, names) if names else Restore(-1, Source.STORE)
+        self.restore = elect(votes, addresses, names)
         self.record = replace(self.record, committed=proposal.epoch, members=proposal.members)
         self.proposal = None
         self._publish(proposal.reason)
