@@ -165,7 +165,7 @@ def main() -> None:
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
-        kinds = {
+        kinds: dict[str, Callable[[int], float]] = {
             "shrunk": lambda i: recovery(root / f"shrunk-{i}"),
             "standby": lambda i: recovery(root / f"standby-{i}", "--standby"),
             "torch.distributed.elastic": lambda i: restart(root / f"peer-{i}"),
