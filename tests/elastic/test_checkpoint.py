@@ -31,6 +31,7 @@ def fresh() -> tuple[nn.Module, torch.optim.Optimizer]:
     return model, torch.optim.AdamW(model.parameters(), lr=1e-2)
 
 
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
 def test_torch_reads_it(trained: tuple[Path, Job]) -> None:
     store, running = trained
     path = newest(str(store))

@@ -13,6 +13,7 @@ import pickle
 import shutil
 import sys
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 from pathlib import Path
@@ -221,7 +222,9 @@ def load(path: str, model: torch.nn.Module, optimizer: torch.optim.Optimizer) ->
                 f"{path}: {name} is {shapes.get(name, ('', 'absent'))[1]} there and {tuple(tensor.shape)} in the"
                 " model; load it with the model that was saved"
             )
-    with torch.no_grad():
+    with torch.no_grad(), warnings.catch_warnings():
+        # Each process reads its own part by itself; torch warns that nobody else is asked.
+        warnings.filterwarnings("ignore", message="torch.distributed is disabled")
         load_tensors({n: t.detach() for n, t in wanted.items()}, checkpoint_id=path, no_dist=True)
     return note["extra"], note["data"]
 
