@@ -68,7 +68,7 @@ def resizing(directory: Path) -> list[float]:
 def restart(directory: Path) -> float:
     """The same kill under torch.distributed.elastic: seconds to the end of the next step of a restarted world."""
     directory.mkdir()
-    command = [sys.executable, "-m", "torch.distributed.run", "--nnodes=1", "--nproc-per-node=2"]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     command += ["--max-restarts=3", str(PEER), "--notes", str(directory)]
     with (directory / "output").open("wb") as out:
         process = subprocess.Popen(
