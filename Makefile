@@ -4,13 +4,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test lint bench bench-elastic clean
+.PHONY: run test test-cluster test-golden lint bench bench-elastic clean
 
 run: $(STAMP)
 	$(BIN)/muster demo
 
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# The same end-to-end tests against a real cluster: MUSTER_TEST_KUBECONFIG=FILE make test-cluster
+test-cluster: $(STAMP)
+	test -n "$$MUSTER_TEST_KUBECONFIG" || { echo "set MUSTER_TEST_KUBECONFIG to the cluster's kubeconfig"; exit 2; }
+	$(BIN)/python -m pytest tests/cluster
+
+# Every comparison with published results, the long ones too. Needs the traces: see tests/sim/traces.py.
+test-golden: $(STAMP)
+	$(BIN)/python -m pytest -n 2 -m 'slow or not slow' tests/sim/test_golden.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,6 +1,8 @@
 """Messages survive the wire; elections never mix steps; replicas go to other domains."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -92,3 +94,14 @@ def test_replicas_are_elsewhere_if_there_is_an_elsewhere(
 
 def test_shrinking_spares_neighbours() -> None:
     assert shrink_order(members(*"abcd")) == ("m3", "m1", "m2", "m0")
+
+
+def test_agents_and_the_scheduler_need_no_torch() -> None:
+    """The protocol is standard library only, and an agent starts in a moment."""
+    code = (
+        "import sys, muster.elastic.protocol; known = {m.partition('.')[0] for m in sys.modules};"
+        "assert known <= set(sys.stdlib_module_names) | {'muster', '__mp_main__', 'sitecustomize'} | STARTED, known;"
+        "import muster.elastic.agent, muster.elastic.serving; assert 'torch' not in sys.modules"
+    )
+    started = "STARTED = set(m.partition('.')[0] for m in __import__('sys').modules);"
+    subprocess.run([sys.executable, "-c", started + code], check=True)

@@ -1,0 +1,1 @@
+"""The API server of the embedded cluster: what kubectl and the Python clients talk to."""
