@@ -4,13 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test test-cluster test-golden lint bench clean
+.PHONY: run test test-cluster test-golden lint bench bench-elastic clean
 
 run: $(STAMP)
 	$(BIN)/muster demo
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # The same end-to-end tests against a real cluster: MUSTER_TEST_KUBECONFIG=FILE make test-cluster
 test-cluster: $(STAMP)
@@ -30,9 +30,12 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python -m bench $(ONLY)
 
+bench-elastic: $(STAMP)
+	$(BIN)/python -m bench.elastic
+
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[scheduler,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[scheduler,elastic,test]'
 	touch $(STAMP)
 
 clean:
