@@ -68,6 +68,8 @@ def test_bodies_the_server_cannot_read() -> None:
         await api.refused(415, "PATCH", f"{PODS}/x", b"{}", Content_Type="application/json")
         for body in (b"", b"{", b"[]", b"1", b"null", b'{"metadata": 1}', b"\xff", b"[" * 5000):
             await api.refused(400, "POST", PODS, body)
+        for body in (b"a: 99999999999999999999999", b"a: &x [1]\nb: [*x, *x]", b"\x00", b"a: [", b'a: "\\uD800"'):
+            await api.refused(400, "POST", PODS, body, Content_Type="application/yaml")
         deep = b'{"metadata":{"name":"x"},"data":' + b'{"a":' * 220 + b"1" + b"}" * 220 + b"}"
         await api.refused(400, "POST", MAPS, deep)
         words = await api.refused(400, "POST", PODS, {**pod(), "kind": "Job"})

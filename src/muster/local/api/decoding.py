@@ -39,7 +39,7 @@ def decode(body: bytes, content_type: str) -> Any:
             raise unsupported_media_type(
                 f"the body of the request was in an unknown format - accepted media types include: {accepted}"
             )
-    except (orjson.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+    except (orjson.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError, RecursionError, TypeError, ValueError) as error:
         words = " ".join(str(error).split())[:200]
         raise bad_request(f"the object provided is unrecognized (must be of type {{}}): {words}") from None
     nested = body.count(b"{") + body.count(b"[") > _DEEPEST or kind.endswith("yaml")
@@ -53,7 +53,10 @@ def _from_json(body: bytes) -> Any:
 
 
 def _from_yaml(body: bytes) -> Any:
-    value = yaml.load(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    if b"*" in body and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, Loader=loader)):
+        raise ValueError("aliases are not supported: a few of them could unfold to any size")
+    value = yaml.load(body, Loader=loader)  # noqa: S506 - a safe loader
     # Through JSON, so that dates and odd keys become what a JSON client would have sent.
     return orjson.loads(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS, default=str))
 
