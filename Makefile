@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test test-cluster lint bench clean
+.PHONY: run test test-cluster test-golden lint bench clean
 
 run: $(STAMP)
 	$(BIN)/muster demo
@@ -16,6 +16,10 @@ test: lint
 test-cluster: $(STAMP)
 	test -n "$$MUSTER_TEST_KUBECONFIG" || { echo "set MUSTER_TEST_KUBECONFIG to the cluster's kubeconfig"; exit 2; }
 	$(BIN)/python -m pytest tests/cluster
+
+# Every comparison with published results, the long ones too. Needs the traces: see tests/sim/traces.py.
+test-golden: $(STAMP)
+	$(BIN)/python -m pytest -n 2 -m 'slow or not slow' tests/sim/test_golden.py
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

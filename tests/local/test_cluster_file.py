@@ -26,6 +26,19 @@ nodes:
     assert (real.kind, real.count) == ("process", 1)
 
 
+def test_the_short_spelling_of_simulator_files_is_read_too(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text("""
+nodes:
+- {name: h100, count: 2, cpu: 96, memory: 1Ti, gpus: 8, resources: {rdma/hca: 4},
+   taints: ["dedicated=train:NoSchedule"]}
+""")
+    (h100,) = cluster_file.read(path)
+    assert h100.prefix == "h100"
+    assert h100.capacity == {"cpu": "96", "memory": "1Ti", "nvidia.com/gpu": "8", "rdma/hca": "4"}
+    assert h100.taints == ({"key": "dedicated", "value": "train", "effect": "NoSchedule"},)
+
+
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [

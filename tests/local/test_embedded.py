@@ -107,9 +107,12 @@ def test_kill_9_of_the_server_loses_nothing_a_client_was_told_of(tmp_path: Path)
         server = subprocess.Popen([sys.executable, "-c", SERVER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
         assert server.stdout is not None
         url = server.stdout.readline().strip()
-        async with aiohttp.ClientSession(url, headers={"Authorization": "Bearer t"}) as session:
-            async with session.get("/api/v1/namespaces/default/configmaps") as answer:
-                stored = {i["metadata"]["name"]: i["metadata"] for i in (await answer.json())["items"]}
+        headers = {"Authorization": "Bearer t"}
+        async with (
+            aiohttp.ClientSession(url, headers=headers) as session,
+            session.get("/api/v1/namespaces/default/configmaps") as answer,
+        ):
+            stored = {i["metadata"]["name"]: i["metadata"] for i in (await answer.json())["items"]}
         for name, version in told.items():
             assert int(stored[name]["resourceVersion"]) >= int(version)
         loop = asyncio.get_running_loop()

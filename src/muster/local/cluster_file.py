@@ -46,10 +46,23 @@ def _check_names(templates: list[NodeTemplate], path: Path) -> None:
 def _template(group: Any, where: str) -> NodeTemplate:
     if not isinstance(group, dict):
         raise UserError(f"{where}: must be a mapping; {_EXAMPLE}")
-    unknown = sorted(map(str, group.keys() - _FIELDS.keys()))
+    known = {**_FIELDS, **_SHORT}
+    unknown = sorted(map(str, group.keys() - known.keys()))
     if unknown:
-        raise UserError(f"{where}: does not know {unknown[0]!r}; it knows {', '.join(_FIELDS)}")
-    return NodeTemplate(**{name: _FIELDS[name](value, f"{where}.{name}") for name, value in group.items()})
+        raise UserError(f"{where}: does not know {unknown[0]!r}; it knows {', '.join(known)}")
+    given = {name: known[name](value, f"{where}.{name}") for name, value in group.items()}
+    return NodeTemplate(**_spelled_out(given))
+
+
+def _spelled_out(given: dict[str, Any]) -> dict[str, Any]:
+    """A group with the short spellings that files for `muster sim` use replaced by the full ones."""
+    full = {name: value for name, value in given.items() if name in _FIELDS}
+    if "name" in given:
+        full.setdefault("prefix", given["name"])
+    short = {_SHORT_NAMES.get(n, n): str(given[n]) for n in ("cpu", "memory", "gpus") if n in given}
+    if short or "resources" in given:
+        full["capacity"] = {**full.get("capacity", {}), **short, **given.get("resources", {})}
+    return full
 
 
 def _count(value: Any, where: str) -> int:
@@ -89,11 +102,24 @@ def _capacity(value: Any, where: str) -> dict[str, str]:
 def _taints(value: Any, where: str) -> tuple[dict[str, str], ...]:
     if not isinstance(value, list):
         raise UserError(f"{where}: must be a list of taints such as {{key: gpu, effect: NoSchedule}}")
-    taints = tuple(_pairs(taint, f"{where}[{i}]") for i, taint in enumerate(value))
+    taints = tuple(_taint(taint, f"{where}[{i}]") for i, taint in enumerate(value))
     for i, taint in enumerate(taints):
         if not taint.get("key") or taint.get("effect") not in _EFFECTS:
             raise UserError(f"{where}[{i}]: needs a key and an effect, one of {', '.join(_EFFECTS)}")
     return taints
+
+
+def _taint(value: Any, where: str) -> dict[str, str]:
+    """A taint as a mapping, or as kubectl takes it: `key=value:Effect`."""
+    if not isinstance(value, str):
+        return _pairs(value, where)
+    rest, _, effect = value.rpartition(":")
+    key, _, said = rest.partition("=")
+    return {"key": key, "effect": effect, **({"value": said} if said else {})}
+
+
+def _amount(value: Any, where: str) -> str:
+    return _capacity({"amount": value}, where)["amount"]
 
 
 _FIELDS: dict[str, Callable[[Any, str], Any]] = {
@@ -107,3 +133,12 @@ _FIELDS: dict[str, Callable[[Any, str], Any]] = {
     "blocks": _count,
     "zone": _text,
 }
+# The same in the short spelling of the files that describe a machine to `muster sim`.
+_SHORT: dict[str, Callable[[Any, str], Any]] = {
+    "name": _text,
+    "cpu": _amount,
+    "memory": _amount,
+    "gpus": _count,
+    "resources": _capacity,
+}
+_SHORT_NAMES = {"gpus": "nvidia.com/gpu"}

@@ -42,8 +42,21 @@ class Whole:
 
 async def start(settings: embedded.Settings, templates: Iterable[NodeTemplate], clock: Clock | None = None) -> Whole:
     """Start everything, the API first."""
-    clock = clock or SystemClock()
     scratch = None if settings.directory else tempfile.TemporaryDirectory(prefix="muster-pods-")
+    try:
+        return await _start(settings, templates, clock or SystemClock(), scratch)
+    except BaseException:
+        if scratch is not None:
+            scratch.cleanup()
+        raise
+
+
+async def _start(
+    settings: embedded.Settings,
+    templates: Iterable[NodeTemplate],
+    clock: Clock,
+    scratch: tempfile.TemporaryDirectory[str] | None,
+) -> Whole:
     root = settings.directory / "pods" if settings.directory else Path(scratch.name if scratch else "")
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     api = await embedded.start(settings)

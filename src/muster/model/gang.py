@@ -19,6 +19,8 @@ class Role:
     rules: Rules = ANYWHERE
     labels: Mapping[str, str] = field(default_factory=dict)  # of the pods: what affinity terms select
     parallelism: Parallelism | None = None
+    later: int = 0  # of min: appear only once others are ready; seats are held for them, they delay no quorum
+    speedup: tuple[tuple[int, float], ...] = ()  # (members, speed) as stated by the user, least first
 
     @property
     def most(self) -> int:
@@ -48,6 +50,7 @@ class Gang:
     user: str = ""
     group: str = ""  # gangs of one group start together or not at all
     group_size: int = 1  # how many gangs the group has
+    group_min: int = 0  # how many of them must start together; 0: all
     priority: int = 0
     walltime: float | None = None  # a limit, enforced
     estimate: float | None = None  # learned, never enforced

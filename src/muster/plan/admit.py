@@ -11,9 +11,9 @@ from heapq import heapify, heappop, heapreplace
 from muster.model.gang import Reservation
 from muster.plan.actions import Plan, Reserve
 from muster.plan.hold import hold_for
-from muster.plan.nodewise import Nodewise
+from muster.plan.nodewise import Nodewise, Seating
 from muster.plan.profile import NEVER
-from muster.plan.room import Part
+from muster.plan.shapes import Bools
 from muster.plan.start import start
 from muster.plan.state import State
 from muster.plan.waiting import RANK, Entry, Kind
@@ -32,11 +32,9 @@ def admit(state: State, now: float, plan: Plan) -> None:
 
 def _down_the_queue(state: State, now: float, plan: Plan, *, reordered: bool) -> None:
     this = Pass(state, now, plan)
-    if state.policy.reservations is not None and (reordered or _outranked(state)):
-        state.room_grew = True
-        for entry in [entry for entry in state.promises.values() if not entry.aged]:
-            state.revoke(entry)
+    _take_back_promises(state, reordered=reordered)
     if state.promises:
+        state.future(now)  # which finds out whether promises can still be kept
         this.keep_promises()
         if state.news:
             this.improve_promises()
@@ -46,12 +44,33 @@ def _down_the_queue(state: State, now: float, plan: Plan, *, reordered: bool) ->
         this.in_turn(sorted(state.fresh, key=RANK) if len(state.fresh) > 1 else state.fresh)
 
 
-def _outranked(state: State) -> bool:
-    """Whether someone arrived before a gang that holds a promise: then promises are given out anew."""
-    if not state.promises or not state.fresh:
+def _take_back_promises(state: State, *, reordered: bool) -> None:
+    """Where promises are few they go to who is first: once someone else is, they are given out anew.
+
+    A new leader may find more of them written down than there can be: those of gangs that were outranked since.
+    """
+    most = state.policy.reservations
+    if most is None or not state.promises:
+        return
+    for entry in sorted(state.promises.values(), key=RANK)[most:]:
+        state.revoke(entry)
+        state.room_grew = True
+    if _outranked(state, reordered=reordered):
+        state.room_grew = True
+        for entry in [entry for entry in state.promises.values() if not entry.aged]:
+            state.revoke(entry)
+
+
+def _outranked(state: State, *, reordered: bool) -> bool:
+    """Whether someone without a promise is before one who holds a promise that may be taken back."""
+    last = max((entry.rank for entry in state.promises.values() if not entry.aged), default=None)
+    if last is None:
         return False
-    last = max(entry.rank for entry in state.promises.values())
-    return any(entry.rank < last for entry in state.fresh if not entry.kind.hopeless)
+    if not reordered:
+        return any(entry.rank < last for entry in state.fresh if not entry.kind.hopeless and entry.promised is None)
+    return any(
+        entry.rank < last for kind in state.queue.open_kinds() for entry in kind.entries if entry.promised is None
+    )
 
 
 class Pass:
@@ -71,8 +90,13 @@ class Pass:
     def keep_promises(self) -> None:
         """Whose time has come starts, if those who should have left by now have."""
         for entry in self.promised():
-            if entry.promised is not None and entry.promised <= self.now:
-                self.start_if_fits(entry, promised=True)
+            future = self.state.future(self.now)
+            if entry.promised is None or entry.promised > self.now:
+                continue
+            if self.redeem(entry):
+                self.state.room_grew = True  # there is a promise to give again
+            else:
+                future.overdue(entry, self.now)
 
     def promised(self) -> list[Entry]:
         """Who holds a promise, in queue order."""
@@ -81,29 +105,57 @@ class Pass:
             entries.sort(key=RANK)
         return entries
 
+    def redeem(self, entry: Entry) -> bool:
+        """Start it where it disturbs no other promise; only the first of all may have to, once others overstayed."""
+        state = self.state
+        future = state.future(self.now)
+        if not self.may_fit(entry.kind):
+            return False
+        seating: Seating | None = None
+        if isinstance(future, Nodewise):
+            seating = self._beside_promises(entry, None) or future.on_its_own(entry)
+        if seating is None:
+            if isinstance(future, Nodewise) and any(other.rank < entry.rank for other in state.promises.values()):
+                return False
+            seating = state.asker.place(state.present, entry, None)
+            if seating is None:
+                return False
+            state.outlook = None  # others may have to look for other nodes
+        start(state, entry, seating, self.now, self.plan)
+        return True
+
     def improve_promises(self) -> None:
         """Room came back early: promises move up, in queue order, never down."""
-        future = self.state.future(self.now)
         for entry in self.promised():
+            future = self.state.future(self.now)
             if entry.promised is None or entry.promised <= self.now:
                 continue
             time = future.earlier(entry, self.now)
             if time is not None:
                 self.state.revoke(entry)
-                if time > self.now or not self.start_if_fits(entry, promised=False):
-                    self._promise(entry, time)
+                self._grant(entry, time)
+                if time > self.now or not self.redeem(entry):
+                    self._announce(entry)
 
     def promise(self, entry: Entry) -> bool:
         """Promise it the earliest start there is. False if no end in sight lets it in."""
         time = self.state.future(self.now).earliest(entry, self.now)
         if time is not None:
-            self._promise(entry, time)
+            self._grant(entry, time)
+            self._announce(entry)
         return time is not None
 
-    def _promise(self, entry: Entry, time: float) -> None:
+    def _grant(self, entry: Entry, time: float) -> None:
         entry.promised = time
         self.state.promises[entry.uid] = entry
         self.state.future(self.now).promise(entry)
+
+    def _announce(self, entry: Entry) -> None:
+        """Have it written down, unless it is already."""
+        time = entry.promised
+        if time is None or entry.written == time:
+            return
+        entry.written = time
         for ask in entry.asks:
             self.plan.actions.append(
                 Reserve(ask.gang, Reservation(time, count=ask.blueprint.members, firm=self.state.firm))
@@ -111,42 +163,42 @@ class Pass:
 
     def promises_left(self) -> bool:
         most = self.state.policy.reservations
-        return self.without_time < SEARCHES and (most is None or len(self.state.promises) < most)
+        if self.state.held is not None or self.without_time >= SEARCHES:
+            return False
+        return most is None or len(self.state.promises) < most
 
     # Starting
 
-    def start_if_fits(self, entry: Entry, *, promised: bool) -> bool:
-        """Start it now if there is room. One that was promised this moment need not mind the promises of others."""
+    def start_if_fits(self, entry: Entry, held: Bools | None) -> bool:
+        """Start it now if there is room, promises aside and without the nodes held for someone else."""
         state = self.state
         if not self.may_fit(entry.kind):
             return False
-        if promised or not state.promises:
-            seating = state.asker.place(state.present, entry, None if promised else state.held)
+        seating: Seating | None
+        if not state.promises:
+            seating = state.asker.place(state.present, entry, held)
         else:
-            seating = self._beside_promises(entry)
+            seating = self._beside_promises(entry, held)
         if seating is None:
             return False
         start(state, entry, seating, self.now, self.plan)
         return True
 
-    def _beside_promises(self, entry: Entry) -> list[list[Part]] | None:
+    def _beside_promises(self, entry: Entry, held: Bools | None) -> Seating | None:
         state, now = self.state, self.now
         future = state.future(now)
         if not isinstance(future, Nodewise):
             if not future.admits(entry, now):
                 self.too_long[id(entry.kind)] = entry.length
                 return None
-            return state.asker.place(state.present, entry, state.held)
-        seating = state.asker.place(state.present, entry, state.held)
+            return state.asker.place(state.present, entry, held)
+        seating = state.asker.place(state.present, entry, held)
         if seating is None or future.admits(entry, seating, now):
             return seating
-        without = future.kept_from(entry, now)
-        if without is not None and state.held is not None:
-            without = without | state.held
-        seating = state.asker.place(state.present, entry, without)
-        if seating is None:
+        beside = future.beside(entry, now, held)
+        if beside is None:
             self.too_long[id(entry.kind)] = entry.length
-        return seating
+        return beside
 
     def may_fit(self, kind: Kind) -> bool:
         """The cheap half of the question."""
@@ -173,13 +225,14 @@ class Pass:
         """Start it, or promise it a start if there are promises left."""
         if entry.promised is not None:
             return False
-        if self.start_if_fits(entry, promised=False):
-            return True
         state = self.state
+        if self.start_if_fits(entry, state.held):
+            return True
         if self.promises_left() and not self.promise(entry):
             self.without_time += 1
-            if entry.aged and state.held is None:
+            if entry.aged:
                 state.held = hold_for(state, entry)
+                return self.start_if_fits(entry, ~state.held)
         return False
 
     def whole_queue(self) -> None:
@@ -209,12 +262,12 @@ class Pass:
             for entry in scan:
                 if entry.promised is not None or entry.length >= self.too_long.get(id(entry.kind), NEVER):
                     continue
-                if not self.start_if_fits(entry, promised=False) and id(entry.kind) not in self.too_long:
+                if not self.start_if_fits(entry, self.state.held) and id(entry.kind) not in self.too_long:
                     scan.close()  # no room: that goes for all of its kind
             return
         entries = [entry for kind in kinds for entry in kind.entries if entry.promised is None]
         for entry in sorted(entries, key=lambda e: (order.key(e.gang, self.now), e.rank)):
-            self.start_if_fits(entry, promised=False)
+            self.start_if_fits(entry, self.state.held)
 
 
 class Heads:

@@ -74,6 +74,7 @@ class Asker:
             entry.length = max(entry.length, inf if length is None else length)
             if gang.promised is not None:
                 entry.promised = max(entry.promised or 0.0, gang.promised.at)
+        entry.written = entry.promised
         return entry
 
     def join(self, entry: Entry) -> None:
@@ -81,7 +82,7 @@ class Asker:
         known = len(queue.kinds)
         kind = queue.join(entry, 0.0)
         if len(queue.kinds) > known:
-            self.judge(kind)
+            kind.hopeless = self._verdict(kind)
         if not kind.hopeless:
             self.count(entry, 1)
 
@@ -105,6 +106,16 @@ class Asker:
         return only
 
     def judge(self, kind: Kind) -> None:
+        """The nodes changed: a kind may have lost all hope, and every promise with it, or found it."""
+        before, kind.hopeless = kind.hopeless, self._verdict(kind)
+        if bool(before) == bool(kind.hopeless):
+            return
+        for entry in kind.entries:
+            self.count(entry, -1 if kind.hopeless else 1)
+            if kind.hopeless:
+                self.state.revoke(entry)
+
+    def _verdict(self, kind: Kind) -> str:
         """Would it fit if nothing else ran? If not, nobody of this kind is planned until the nodes change."""
         entry = kind.entries[0]
         if any(ask.blueprint.unknown_level for ask in entry.asks):
@@ -114,7 +125,7 @@ class Asker:
         else:
             empty = Future(self.state.ledger.capacity.copy())
             fits = self._place(empty, entry, None, when_empty=True) is not None
-        kind.hopeless = "" if fits else why_never(self.state, entry)
+        return "" if fits else why_never(self.state, entry)
 
     # Placement
 
@@ -148,10 +159,12 @@ class Asker:
             if parts is None:
                 break
             seating.append(parts)
+            self.state.domains.try_out(ask, int(parts[0].nodes[0]), 1, when_empty)
             for part in parts:
                 room.take(part)
                 tenants.add(ask.gang.namespace, ask.gang.roles[part.role], part.nodes, part.counts)
         for ask, parts in zip(entry.asks, seating, strict=False):
+            self.state.domains.try_out(ask, int(parts[0].nodes[0]), -1, when_empty)
             for part in parts:
                 room.give(part)
                 tenants.remove(ask.gang.namespace, ask.gang.roles[part.role], part.nodes, part.counts)

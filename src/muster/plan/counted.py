@@ -10,7 +10,7 @@ from math import inf
 from muster.plan.holding import Holding
 from muster.plan.profile import Profile
 from muster.plan.shapes import Shape
-from muster.plan.waiting import Entry
+from muster.plan.waiting import Entry, by_time
 
 
 class Counted:
@@ -18,12 +18,17 @@ class Counted:
         shape.refresh()
         self.shape = shape
         self.profile = Profile(now, shape.total)
-        self.firsts: dict[str, float] = {}
+        self.kept: dict[str, tuple[float, float]] = {}  # from when to when room is kept for whom
+        self.lost: list[Entry] = []  # promises that cannot be kept
         for holding in running:
             if not holding.expired:
                 self.profile.add(holding.end, inf, holding.members())
-        for entry in promised:
-            self.promise(entry)
+        for entry in sorted(promised, key=by_time):
+            begin = entry.promised or now
+            if self.profile.least(max(begin, now), max(begin, now) + entry.length) < _need(entry):
+                self.lost.append(entry)
+            else:
+                self._keep(entry, begin, max(begin, now) + entry.length)
 
     def earliest(self, entry: Entry, now: float) -> float | None:
         self.profile.forget_before(now)
@@ -42,11 +47,19 @@ class Counted:
 
     def promise(self, entry: Entry) -> None:
         assert entry.promised is not None
-        self.profile.add(entry.promised, entry.promised + entry.length, -_need(entry))
+        self._keep(entry, entry.promised, entry.promised + entry.length)
+
+    def _keep(self, entry: Entry, begin: float, end: float) -> None:
+        self.kept[entry.uid] = (begin, end)
+        self.profile.add(begin, end, -_need(entry))
+
+    def overdue(self, entry: Entry, now: float) -> None:
+        """Somebody overstays. Room is kept for the one who waits until it has had its run."""
+        self.revoke(entry)
+        self._keep(entry, now, now + entry.length)
 
     def revoke(self, entry: Entry) -> None:
-        assert entry.promised is not None
-        self.profile.add(entry.promised, entry.promised + entry.length, _need(entry))
+        self.profile.add(*self.kept.pop(entry.uid), _need(entry))
 
     def started(self, holding: Holding, members: int, now: float) -> None:
         self.profile.add(now, holding.end, -members)

@@ -11,6 +11,9 @@ from muster.plan.room import Part
 from muster.plan.shapes import Shape
 from muster.plan.waiting import Ask, Blueprint
 
+NOWHERE = (-1, 0)
+"""The domain of a gang that requires none, or holds no node at present."""
+
 
 @dataclass(slots=True, eq=False)
 class Holding:
@@ -20,7 +23,7 @@ class Holding:
     parts: list[Part]
     blueprint: Blueprint
     what: Shape | None = None  # its plain shape, if it stands for itself and is counted by it
-    domain: tuple[int, int] = (-1, 0)  # the required domain it lives in
+    domain: tuple[int, int] = NOWHERE  # the required domain it lives in
     succeeded: list[int] = field(default_factory=list)  # per role; they count for the quorum and hold nothing
     partial_since: float | None = None
     stopping: bool = False

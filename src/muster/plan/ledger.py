@@ -89,3 +89,8 @@ class Ledger:
             self.free[row, index] += more
         self.nodes[index] = node
         self.note(np.array([index]))
+        self.audit()
+
+    def audit(self) -> None:
+        """See whether more is held somewhere than there is."""
+        self.overdrawn = bool(self.free.min(initial=0) < 0)

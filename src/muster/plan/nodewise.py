@@ -15,7 +15,7 @@ from muster.plan.holding import Holding
 from muster.plan.ledger import Ints, Ledger
 from muster.plan.room import Future, Part, Room
 from muster.plan.shapes import Bools
-from muster.plan.waiting import Entry
+from muster.plan.waiting import Entry, by_time, minds_company
 
 Placing = Callable[[Room, Entry, Bools | None], list[list[Part]] | None]
 """Place an entry's quorum in a room, without some nodes: parts per gang, or None."""
@@ -50,14 +50,12 @@ class Nodewise:
         self.promises: dict[str, Promise] = {}
         self.releases: Releases | None = None
         self.found: tuple[str, float, Seating] | None = None  # of the last search, for the promise that follows it
-        for entry in sorted(promised, key=lambda e: (e.promised, e.rank)):
-            at = entry.promised
-            assert at is not None
-            seating = self._seat(entry, max(at, now))
+        self.lost: list[Entry] = []  # promises that cannot be kept
+        for entry in sorted(promised, key=by_time):
+            at = max(entry.promised or now, now)
+            seating = self._seat(entry, at)
             if seating is None:
-                entry.promised = self.earliest(entry, now)
-                if entry.promised is not None:
-                    self.promise(entry)
+                self.lost.append(entry)
             else:
                 self._keep(entry, at, seating)
 
@@ -65,16 +63,16 @@ class Nodewise:
         """The first moment at which it fits beside every promise; None if no end in sight lets it in."""
         times = self._moments(now)
         lowest = self._first_fit(entry, times)
-        for time, future in self._walk(entry, times[lowest:]):
+        for time, future, without in self._walk(entry, times[lowest:]):
             if time >= before:
                 return None
-            seating = self.placing(future, entry, None)
+            seating = self.placing(future, entry, without)
             if seating is not None:
                 self.found = (entry.uid, time, seating)
                 return time
         return None
 
-    def _walk(self, entry: Entry, times: list[float]) -> Iterator[tuple[float, Future]]:
+    def _walk(self, entry: Entry, times: list[float]) -> Iterator[tuple[float, Future, Bools | None]]:
         """The room there is for a run from each moment on: what is free then, less what is promised during it."""
         if not times:
             return
@@ -93,7 +91,7 @@ class Nodewise:
             for promise in [p for p in during if p.end <= time]:
                 during.remove(promise)
                 _give(future, promise.seating)
-            yield time, future
+            yield time, future, _without(entry, during)
 
     def earlier(self, entry: Entry, now: float) -> float | None:
         assert entry.promised is not None
@@ -124,6 +122,8 @@ class Nodewise:
         moved: list[tuple[Promise, Seating]] = []
         for promise in concerned:
             if any(promise.mask[part.nodes].any() for parts in seating for part in parts):
+                if minds_company(entry) or minds_company(promise.entry):
+                    return False
                 other = self._seat(promise.entry, promise.begin, seating)
                 if other is None:
                     return False
@@ -134,13 +134,47 @@ class Nodewise:
             self._keep(promise.entry, promise.begin, other)
         return True
 
-    def kept_from(self, entry: Entry, now: float) -> Bools | None:
-        """The nodes it must stay off if it is not to touch any promise it outlasts."""
-        masks = [p.mask for p in self.promises.values() if p.entry is not entry and p.overlaps(now, now + entry.length)]
-        return np.logical_or.reduce(masks) if masks else None
+    def beside(self, entry: Entry, now: float, without: Bools | None) -> Seating | None:
+        """Seats for it now, in what the promises that it outlasts leave over."""
+        self._renew()
+        room, without = self._left_over(self.ledger.free.copy(), entry, now, without)
+        return self.placing(room, entry, without)
+
+    def on_its_own(self, entry: Entry) -> Seating | None:
+        """Seats for it now, on the very nodes it was promised with."""
+        room, promise = Future(self.ledger.free.copy()), self.promises[entry.uid]
+        if minds_company(entry) or any(ask.gang.closeness.resources for ask in entry.asks):
+            return self.placing(room, entry, ~promise.mask)
+        for parts in promise.seating:
+            for part in parts:
+                if (room.slots(part.shape)[part.nodes] < part.counts).any():
+                    return None
+                room.take(part)
+        return promise.seating
+
+    def _left_over(self, free: Ints, entry: Entry, begin: float, without: Bools | None) -> tuple[Future, Bools | None]:
+        """Room beside every promise that overlaps its run; no shared nodes where company matters."""
+        room = Future(free)
+        during: list[Promise] = []
+        for promise in self.promises.values():
+            if promise.entry is entry or not promise.overlaps(begin, begin + entry.length):
+                continue
+            _take(room, promise.seating)
+            during.append(promise)
+        kept = _without(entry, during)
+        return room, kept if without is None else without if kept is None else without | kept
+
+    def _renew(self) -> None:
+        """A lone promise takes the nodes that a new leader would find for it, whatever it was moved to before."""
+        if len(self.promises) == 1:
+            (promise,) = self.promises.values()
+            seating = self._seat(promise.entry, promise.begin)
+            if seating is not None:
+                self._keep(promise.entry, promise.begin, seating)
 
     def kept_until(self, end: float) -> Bools | None:
         """The nodes promised to anyone before a time."""
+        self._renew()
         masks = [p.mask for p in self.promises.values() if p.begin < end]
         return np.logical_or.reduce(masks) if masks else None
 
@@ -154,6 +188,11 @@ class Nodewise:
             seating = found[2]
         self._keep(entry, entry.promised, seating)
 
+    def overdue(self, entry: Entry, now: float) -> None:
+        """Somebody overstays. Room is kept for the one who waits until it has had its run."""
+        promise = self.promises[entry.uid]
+        promise.begin, promise.end = now, now + entry.length
+
     def revoke(self, entry: Entry) -> None:
         self.promises.pop(entry.uid, None)
 
@@ -166,12 +205,9 @@ class Nodewise:
 
     def _seat(self, entry: Entry, time: float, besides: Seating = ()) -> Seating | None:
         """Nodes for it from `time` on, beside every other promise that overlaps its run, and beside another start."""
-        future = Future(self._table(time))
-        for promise in self.promises.values():
-            if promise.entry is not entry and promise.overlaps(time, time + entry.length):
-                _take(future, promise.seating)
-        _take(future, besides)
-        return self.placing(future, entry, None)
+        room, without = self._left_over(self._table(time), entry, time, None)
+        _take(room, besides)
+        return self.placing(room, entry, without)
 
     def _table(self, time: float) -> Ints:
         return self._releases().free_at(time)
@@ -189,6 +225,13 @@ class Nodewise:
         if not holding.parts:
             self.running.pop(holding.uid, None)
         self.releases = None
+
+
+def _without(entry: Entry, during: Sequence[Promise]) -> Bools | None:
+    """The nodes it must stay off because company matters to it or to who was promised them."""
+    minds = minds_company(entry)
+    masks = [promise.mask for promise in during if minds or minds_company(promise.entry)]
+    return np.logical_or.reduce(masks) if masks else None
 
 
 def _take(room: Room, seating: Seating) -> None:

@@ -77,7 +77,7 @@ def place_in_one_domain(
     without: Bools | None,
 ) -> tuple[list[Part], int] | None:
     """All wants inside one domain of a level: the tightest that holds them. Returns the parts and the domain."""
-    for domain in islice(_domains(room, forest, wants, depth, open_domains), DOMAINS_TRIED):
+    for domain in islice(_domains(room, forest, wants, depth, open_domains, without), DOMAINS_TRIED):
         parts = place(room, forest, wants, company, Scope(depth, domain, without))
         if parts is not None:
             return parts, domain
@@ -85,14 +85,20 @@ def place_in_one_domain(
 
 
 def _domains(
-    room: Room, forest: Forest, wants: Sequence[Want], depth: int, open_domains: Bools | None
+    room: Room,
+    forest: Forest,
+    wants: Sequence[Want],
+    depth: int,
+    open_domains: Bools | None,
+    without: Bools | None,
 ) -> Iterator[int]:
     """Domains with enough slots for each role by itself, tightest for the most demanding role first."""
     starts = forest.levels[depth].starts
     fits = np.ones(len(starts), dtype=bool) if open_domains is None else open_domains.copy()
     spare: Ints | None = None
     for want in wants:
-        sums = np.add.reduceat(room.slots(want.shape), starts)
+        slots = room.slots(want.shape)
+        sums = np.add.reduceat(slots if without is None else np.where(without, 0, slots), starts)
         fits &= sums >= want.need
         spare = sums - want.need if spare is None else np.minimum(spare, sums - want.need)
     if spare is not None:
@@ -177,9 +183,9 @@ def _seat_parallel(forest: Forest, slots: Ints, need: int, tp: int, pp: int, sco
     """Tensor-parallel peers are one indivisible block on a node; the stages of a pipeline share a domain."""
     begin, end = forest.span(scope.depth, scope.domain)
     blocks = slots // tp
-    if need % (tp * pp) or int(blocks[begin:end].sum()) * tp < need:
+    if need % tp or int(blocks[begin:end].sum()) * tp < need:
         return None
-    if pp == 1:
+    if need % (tp * pp) or pp == 1:  # stages that are missing from a pipeline need just be close
         nodes, counts = pick.close_together(forest, blocks, need // tp, scope.depth, scope.domain)
         return nodes, counts * tp
     pipelines = need // (tp * pp)

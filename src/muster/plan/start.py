@@ -1,5 +1,7 @@
 """Starting a gang: it leaves the queue, takes its nodes in the ledger, and the plan says so."""
 
+from collections.abc import Sequence
+
 from muster.model.gang import Gang, Seats
 from muster.plan.actions import Bind, Plan
 from muster.plan.holding import Holding, expected_end
@@ -8,7 +10,7 @@ from muster.plan.state import State
 from muster.plan.waiting import Entry
 
 
-def start(state: State, entry: Entry, seating: list[list[Part]], now: float, plan: Plan) -> None:
+def start(state: State, entry: Entry, seating: Sequence[Sequence[Part]], now: float, plan: Plan) -> None:
     passed = bool(state.promises) and any(entry.rank > other.rank for other in state.promises.values())
     state.leave(entry)
     actions = plan.actions
@@ -20,10 +22,7 @@ def start(state: State, entry: Entry, seating: list[list[Part]], now: float, pla
         for part in parts:
             state.seat(holding, part)
         if blueprint.required >= 0:
-            domain = int(state.forest.levels[blueprint.required].of_node[parts[0].nodes[0]])
-            holding.domain = (blueprint.required, domain)
-            if gang.closeness.resources:
-                state.domains.take(holding)
+            state.domains.take(holding)
         state.running[gang.uid] = holding
         if blueprint.bends:
             state.track(holding)
@@ -32,7 +31,7 @@ def start(state: State, entry: Entry, seating: list[list[Part]], now: float, pla
         actions.append(Bind(gang, seats_of(state, parts), "backfill" if passed else "start"))
 
 
-def seats_of(state: State, parts: list[Part]) -> tuple[Seats, ...]:
+def seats_of(state: State, parts: Sequence[Part]) -> tuple[Seats, ...]:
     names = state.ledger.names
     return tuple(
         [
@@ -49,5 +48,6 @@ def bind_more(state: State, holding: Holding, parts: list[Part], why: str, now: 
         state.seat(holding, part)
         if state.outlook is not None:
             state.outlook.started(holding, part.members, now)
+    state.domains.take(holding)
     plan.actions.append(Bind(gang, seats_of(state, parts), why, complete=not any(holding.missing())))
     state.track(holding)

@@ -5,6 +5,7 @@ state, built cold, plans as the old one would have. What is kept beyond them are
 """
 
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,13 +18,13 @@ from muster.plan.counted import Counted
 from muster.plan.domains import DomainLedger
 from muster.plan.explain import explain
 from muster.plan.forest import Forest, in_order
-from muster.plan.holding import Holding, expected_end
+from muster.plan.holding import NOWHERE, Holding, expected_end
 from muster.plan.ledger import Ledger
 from muster.plan.nodewise import Nodewise
 from muster.plan.policy import Policy
 from muster.plan.room import Part, Present
 from muster.plan.rules import Classes
-from muster.plan.shapes import Bools, Shapes
+from muster.plan.shapes import Bools, Shape, Shapes
 from muster.plan.tenants import Tenants
 from muster.plan.waiting import Entry, Queue
 
@@ -45,6 +46,7 @@ class State:
         self.room_grew = True
         self.news = True  # something ended otherwise than promised, or the cluster changed: promises may improve
         self.outlook: Counted | Nodewise | None = None
+        self.outlook_of: Shape | None = None  # what it was built for
         self.promises: dict[str, Entry] = {}
         self.held: Bools | None = None  # nodes kept free for an aged gang that nobody can promise a time
         self.pods: list[Pod] = []  # used by the policy that binds pods one by one
@@ -81,6 +83,8 @@ class State:
 
     def enqueue(self, entry: Entry) -> None:
         self.asker.join(entry)
+        if entry.kind.hopeless:
+            entry.promised = None
         if entry.promised is not None:
             self.promises[entry.uid] = entry
             self.outlook = None
@@ -95,9 +99,14 @@ class State:
         if entry in self.fresh:
             self.fresh.remove(entry)
         self.leave(entry)
+        self._drop_pods(uid)
         if not entry.kind.hopeless:
             self.asker.count(entry, -1)
         self.room_grew = self.news = True
+
+    def _drop_pods(self, uid: str) -> None:
+        if self.pods:
+            self.pods = [pod for pod in self.pods if pod[-1].uid != uid]
 
     def leave(self, entry: Entry) -> None:
         """Out of the queue, and its promise with it."""
@@ -126,7 +135,7 @@ class State:
         del self.running[uid]
         self.partial.discard(uid)
         self.bending.discard(uid)
-        self.domains.give(holding)
+        self._drop_pods(uid)
         self.asker.count_one(holding.what, -1)
         self.room_grew = self.news = True
 
@@ -136,6 +145,7 @@ class State:
             self.present.give(part)
             self.tenants.remove(holding.gang.namespace, holding.gang.roles[part.role], part.nodes, part.counts)
         holding.parts = []
+        self.domains.give(holding)
         if self.outlook is not None:
             self.outlook.ended(holding, members, now)
 
@@ -166,12 +176,15 @@ class State:
             lost = Part(role, part.shape, np.array([index]), np.array([gone]), gone)
             self.present.give(lost)
             self.tenants.remove(holding.gang.namespace, holding.gang.roles[role], lost.nodes, lost.counts)
+            if self.outlook is not None:
+                self.outlook.ended(holding, gone, -inf)
             left = part.counts.copy()
             left[where[0]] -= gone
             part.nodes, part.counts, part.members = part.nodes[left > 0], left[left > 0], part.members - gone
             count -= gone
         holding.parts = [part for part in holding.parts if len(part.nodes)]
-        self.outlook = None
+        if not holding.parts:
+            self.domains.give(holding)
         self.room_grew = self.news = True
 
     def adopt(self, running: Running) -> None:
@@ -184,9 +197,8 @@ class State:
         holding.partial_since = running.partial_since
         for seats in running.seats:
             self.seat(holding, self._part(holding, seats))
-        if self.ledger.free.min(initial=0) < 0:
-            self.ledger.overdrawn = True
-        self.domains.adopt(holding)
+        self.ledger.audit()
+        self.domains.take(holding)
         self.running[gang.uid] = holding
         self.asker.count_one(holding.what, 1)
         self.track(holding)
@@ -233,19 +245,21 @@ class State:
         entries = sorted(self.queue.entries.values(), key=lambda e: e.number)
         self.queue = Queue(self.policy)
         self.promises = {}
+        self.held = None
         self.partial.clear()
         self._build(in_order(nodes, self.topology))
         for holding in holdings.values():
             self._reseat(holding, names)
+        self.ledger.audit()
         for entry in entries:
             again = self.asker.entry(tuple(ask.gang for ask in entry.asks), entry.number)
-            again.promised = entry.promised
+            again.promised, again.written = entry.promised, entry.written
             self.enqueue(again)
         self.fresh = []
         self._cluster_changed()
 
     def _reseat(self, holding: Holding, names: Sequence[str]) -> None:
-        parts, holding.parts = holding.parts, []
+        parts, holding.parts, holding.domain = holding.parts, [], NOWHERE
         holding.blueprint = self.asker.blueprint(holding.gang)
         holding.what = None if holding.what is None else holding.blueprint.plain
         self.running[holding.uid] = holding
@@ -262,7 +276,7 @@ class State:
                     Part(part.role, holding.blueprint.shapes[part.role], nodes, counts, int(counts.sum())),
                 )
         self.asker.count_one(holding.what, 1)
-        self.domains.adopt(holding)
+        self.domains.take(holding)
         self.track(holding)
 
     def _cluster_changed(self) -> None:
@@ -276,14 +290,26 @@ class State:
     def future(self, now: float) -> Counted | Nodewise:
         """Counts while they are exact, nodes otherwise. Built when first needed, then kept up with."""
         shape = self.asker.only_shape()
-        if self.outlook is not None and (shape is not None) == isinstance(self.outlook, Counted):
+        if self.outlook is not None and shape is self.outlook_of:
             return self.outlook
+        self.outlook_of = shape
         running = self.running.values()
-        if shape is not None:
+        if shape is not None and self._each_holds_a_slot(shape):
             self.outlook = Counted(shape, now, running, self.promises.values())
         else:
             self.outlook = Nodewise(self.ledger, self.asker.place, now, running, self.promises.values())
+        for entry in self.outlook.lost:  # nodes failed or someone overstayed: whoever it was promised to asks anew
+            entry.promised = None
+            del self.promises[entry.uid]
+            self.room_grew = True
         return self.outlook
+
+    def _each_holds_a_slot(self, shape: Shape) -> bool:
+        """Whether everyone who ends gives slots back: not where nodes were closed or shrank under them."""
+        if self.ledger.overdrawn:
+            return False
+        closed = None if shape.allowed is None else ~shape.allowed
+        return closed is None or bool((self.ledger.free == self.ledger.capacity)[:, closed].all())
 
     def has_room_for(self, uid: str) -> bool:
         """Whether a waiting gang fits into what is free now, promises aside."""

@@ -53,6 +53,7 @@ class Entry:
     kind: "Kind" = field(default=None, repr=False)  # type: ignore[assignment]  # set on joining the queue
     length: float = 0.0  # of the longest gang; unknown is for ever
     promised: float | None = None
+    written: float | None = None  # the promise its owner knows of, which may have been taken back since
     aged: bool = False
 
     @property
@@ -61,6 +62,11 @@ class Entry:
 
 
 RANK = attrgetter("rank")
+
+
+def by_time(entry: Entry) -> tuple[float, Rank]:
+    """The order in which promises fall due."""
+    return (inf if entry.promised is None else entry.promised), entry.rank
 
 
 @dataclass(slots=True, eq=False)
@@ -111,13 +117,13 @@ class Queue:
             del self.kinds[entry.kind.key]
 
     def rank(self, entry: Entry, now: float) -> Rank:
-        """Aged gangs first, in order of submission; then by the policy; then by arrival."""
+        """Aged gangs first, in order of submission; then by the policy; then by submission."""
         gang = entry.asks[0].gang
         entry.aged = now - gang.submitted >= self.policy.age_bound
         classes = [key(gang, now) for key in self.classes]
         if entry.aged:
             return (*classes, 0.0, gang.submitted, entry.number)
-        return (*classes, 1.0, *[key(gang, now) for key in self.orders], entry.number)
+        return (*classes, 1.0, *[key(gang, now) for key in self.orders], gang.submitted, entry.number)
 
     def age(self, now: float) -> bool:
         """Bring ranks up to date. True if the order may have changed."""
@@ -155,6 +161,11 @@ def plain_shape(roles: tuple[Role, ...], shapes: tuple[Shape, ...], required: in
     if (layout is not None and layout.tp * layout.pp > 1) or rules.narrows_by_pods() or rules.pods_preferred:
         return None
     return shapes[0]
+
+
+def minds_company(entry: Entry) -> bool:
+    """Whether who runs on a node, and not just what is free there, decides if it may."""
+    return any(role.rules.narrows_by_pods() for ask in entry.asks for role in ask.gang.roles)
 
 
 def single(entry: Entry) -> tuple[Shape, int] | None:
