@@ -14,7 +14,7 @@ from rich.table import Table
 from bench.measure import Measure
 
 LARGE = 10_000
-MODULES = ("brain", "simulator", "kube_client", "local_cluster")
+MODULES = ("brain", "simulator", "kube_client", "local_cluster", "local_nodes")
 
 
 def main() -> int:

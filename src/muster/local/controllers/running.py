@@ -18,6 +18,7 @@ from muster.local.api.errors import ApiError
 from muster.local.clock import Clock, Timers
 from muster.local.controllers import fields as f
 from muster.local.controllers.acting import Actor, RefusedError
+from muster.local.controllers.actions import CreatePods, DeletePods
 from muster.local.controllers.mirror import Key, Mirror
 from muster.local.controllers.table import CUSTOM, WATCHED, Controller, controllers
 from muster.local.events import Recorder
@@ -151,7 +152,10 @@ class Running:
         if self._rests(item, controller.rest(key, self.mirror)):
             return
         try:
-            wake = self._actors[number].act(controller.sync(key, self.mirror, self.clock.now()))
+            actions = controller.sync(key, self.mirror, self.clock.now())
+            if any(isinstance(action, CreatePods | DeletePods) for action in actions):
+                self._looked.pop(item, None)  # there may be more to make or delete at once
+            wake = self._actors[number].act(actions)
         except RefusedError as error:
             _log.debug("%s %s: %s", controller.name, "/".join(key), error)
             self._again(item)

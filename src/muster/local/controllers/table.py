@@ -30,7 +30,7 @@ from muster.local.controllers.mirror import Key, Mirror
 CUSTOM = "apiextensions.k8s.io/customresourcedefinitions"
 LEASES, NODE_LEASES = "coordination.k8s.io/leases", "kube-node-lease"
 QUOTAS = "resourcequotas"
-_REST_PER_POD = 0.00003
+_REST_PER_POD = 0.0002
 WATCHED = (*garbage_table.BUILT_IN.values(), CUSTOM)
 
 
