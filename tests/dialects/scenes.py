@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from muster.dialects.cluster import Cluster, Key, Ref, meta_of
-from muster.dialects.membership import key_of, keys_of
+from muster.dialects.cluster import Cluster, Key, Name, Ref, meta_of
+from muster.dialects.membership import grouping, key_of, keys_of
 from muster.dialects.read import read
 from muster.dialects.reading import Reading
 from muster.dialects.table import KINDS, OWNER_BY_KIND
@@ -116,6 +116,12 @@ class Scene:
                 decoded = from_object(tree, TYPES[group, kind])
                 objects.setdefault((group, kind), {})[namespace, name] = decoded
         bare = Cluster(objects=objects)
+        grouped: dict[Name, list[Key]] = {}
+        for group, kind, namespace, name in self.trees:
+            made = grouping(Ref(group, kind, namespace, name), bare)
+            if made is not None:
+                grouped.setdefault(made[0], []).append(made[1])
+        bare.grouped = grouped
         pods: dict[Key, list[Pod]] = {}
         for pod in self.pods()[:: -1 if backwards else 1]:
             pods.setdefault(key_of(pod, bare), []).append(pod)
@@ -127,7 +133,7 @@ class Scene:
                 ref = Ref(group, kind, namespace, name, meta_of(item).uid)
                 for gang in keys_of(ref, bare):
                     owners.setdefault(gang, []).append(ref)
-        return Cluster(objects=objects, pods=pods, owners=owners)
+        return Cluster(objects=objects, pods=pods, owners=owners, grouped=grouped)
 
     def gangs(self) -> dict[str, Reading]:
         """Every gang by its key as text."""

@@ -2,8 +2,9 @@
 
 import pytest
 
+from muster.dialects import acts
 from muster.dialects.cluster import Key, Ref, lineage
-from muster.dialects.membership import key_of, keys_of, top_owner
+from muster.dialects.membership import grouping, key_of, keys_of, top_owner
 from muster.dialects.ranks import rank_of, role_of
 from muster.dialects.roles import parts_of, quorum, state_of
 from muster.objects.decode import from_object
@@ -125,3 +126,44 @@ def test_the_quorum_takes_those_on_nodes_first_and_leaves_gated_ones_for_last() 
         [0, 0, 0], [0, 0, 1], [0, 1, 1], [1, 1, 1], [1, 1, 1]
     ]  # fmt: skip
     assert quorum(parts, 2, {"member": 1}) == [1, 0, 1]
+
+
+def test_a_group_made_for_an_owner_is_the_gang_the_owner_makes() -> None:
+    world = Scene(
+        """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: train}
+spec: {parallelism: 2, completions: 2, completionMode: Indexed, template: {spec: {}}}
+---
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata:
+  name: train-abc-train-pgt-0-def
+  ownerReferences:
+  - {apiVersion: batch/v1, kind: Job, name: train, uid: uid-job-train, controller: true}
+  - {apiVersion: scheduling.k8s.io/v1beta1, kind: Workload, name: train-abc, uid: w}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+"""
+    )
+    ref = Ref("batch", "Job", "default", "train")
+    key = "podgroup.scheduling.k8s.io:default/train-abc-train-pgt-0-def"
+    assert [str(each) for each in keys_of(ref, world.cluster())] == [key]
+    for number in range(2):
+        group = {"podGroupName": "train-abc-train-pgt-0-def"}
+        world.pod(f"train-{number}", owner=("batch/v1", "Job", "train"), schedulingGroup=group)
+    reading = world.gang()
+    assert (str(reading.key), reading.gang is not None) == (key, True)
+    world.send(acts.stop(reading, world.cluster(), "why"))
+    for number in range(2):
+        world.delete("Pod", f"train-{number}")
+    reading = world.gang()
+    assert (reading.stage, str(reading.key)) == ("stopped", key)
+    assert reading.gang is not None
+    assert reading.gang.members == 2
+
+
+def test_a_group_made_by_nobody_or_by_an_unknown_owner_groups_no_owner() -> None:
+    world = Scene(CHAIN)
+    assert grouping(Ref("batch", "Job", "default", "j"), world.cluster()) is None
+    assert grouping(Ref("scheduling.k8s.io", "PodGroup", "default", "none"), world.cluster()) is None

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from muster.dialects import acts
 from muster.dialects.rules import NO_PODS, rules_of
 from muster.dialects.volumes import shared_single_claims, volume_ties, waits_for_volume
 from muster.model.rules import HostPort, NodeTerm, PodSelector, Requirement, Rules
@@ -164,6 +165,15 @@ def test_pods_wait_for_claims_that_are_not_there_or_not_bound() -> None:
         hold = waits_for_volume([with_claim(world, f"p-{claim}", claim)], world.cluster())
         assert hold is not None
         assert text in hold.message
+
+
+def test_a_claim_that_waits_for_its_pod_is_told_the_node() -> None:
+    world = Scene(VOLUMES)
+    fresh, bound = with_claim(world, "a", "fresh"), with_claim(world, "b", "data")
+    (verb,) = acts.place_claims(fresh, "n7", world.cluster())
+    assert (verb.resource.plural, verb.name) == ("persistentvolumeclaims", "fresh")
+    assert verb.body == {"metadata": {"annotations": {"volume.kubernetes.io/selected-node": "n7"}}}
+    assert acts.place_claims(bound, "n7", world.cluster()) == ()
 
 
 def test_members_cannot_share_a_claim_of_one_pod() -> None:

@@ -92,7 +92,10 @@ def test_only_waiting_counts_those_that_wait_and_waiting_and_running_both() -> N
 VOLCANO = """
 apiVersion: scheduling.volcano.sh/v1beta1
 kind: PodGroup
-metadata: {name: pg}
+metadata:
+  name: pg
+  ownerReferences:
+  - {apiVersion: batch.volcano.sh/v1alpha1, kind: Job, name: train, uid: uid-job-train, controller: true}
 spec: {minMember: 3, minTaskMember: {ps: 1, worker: 2}, queue: research}
 ---
 apiVersion: batch.volcano.sh/v1alpha1
@@ -105,8 +108,7 @@ spec:
   - {name: worker, replicas: 3, template: TEMPLATE}
 """.replace(
     "TEMPLATE",
-    "{metadata: {annotations: {scheduling.k8s.io/group-name: pg}}, "
-    "spec: {containers: [{name: c, resources: {requests: {cpu: '1'}}}]}}",
+    "{spec: {containers: [{name: c, resources: {requests: {cpu: '1'}}}]}}",
 )
 
 

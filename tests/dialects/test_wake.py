@@ -72,3 +72,22 @@ def test_a_claim_and_its_volume_wake_those_that_mount_it() -> None:
     assert keys(world, "", "PersistentVolumeClaim", "c") == ["pod:default/a"]
     assert keys(world, "", "PersistentVolume", "v") == ["pod:default/a"]
     assert keys(world, "", "PersistentVolume", "w") == []
+
+
+def test_an_owner_that_stops_being_a_gang_wakes_the_gang_it_was() -> None:
+    world = Scene(
+        """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: j}
+spec: {parallelism: 2, completions: 2, completionMode: Indexed}
+"""
+    )
+    world.pod("j-0", owner=("batch/v1", "Job", "j"))
+    before = world.cluster()
+    ref = Ref("batch", "Job", "default", "j")
+    world.patch("Job", "j", {"metadata": {"annotations": {"muster.sh/gang": "false"}}})
+    after = world.cluster()
+    after.pods, after.owners = before.pods, before.owners
+    assert [str(key) for key in touched(ref, after)] == ["job:default/j"]
+    assert touched(ref, world.cluster()) == ()

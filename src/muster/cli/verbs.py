@@ -37,6 +37,11 @@ class Verb:
 
 
 VERBS: tuple[Verb, ...] = (
+    Verb(
+        "scheduler",
+        "muster.cli.scheduler",
+        "Schedule gangs on a Kubernetes cluster, as the scheduler that pods name.",
+    ),
     Verb("up", "muster.cli.up", "Start a Kubernetes-compatible cluster on this machine; ctrl-C stops it."),
     Verb("down", "muster.cli.down", "Stop the cluster that 'muster up' started."),
     Verb("status", "muster.cli.status", "Say whether a cluster runs, where, and what is in it."),

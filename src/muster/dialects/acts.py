@@ -15,11 +15,13 @@ from muster.dialects.ownership import OwnerKind
 from muster.dialects.reading import HOLDING, Reading
 from muster.dialects.table import OWNER_BY_KIND, RESOURCES, SPELLING_BY_NAME
 from muster.dialects.verbs import PODS, Verb, Words, evict, patch
+from muster.dialects.volumes import claims_to_place
 from muster.dialects.wishes import PROMISE
 from muster.model.gang import Reservation
 from muster.objects.decode import Decoded
 from muster.objects.pods import Pod
 
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
 _REPLICATED = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "LeaderWorkerSet"})
 
 
@@ -73,6 +75,15 @@ def remember(reading: Reading, cluster: Cluster, promise: Reservation | None) ->
         return ()
     text = write_promise(promise) if promise is not None else None
     return (patch(resource, anchor, {"metadata": {"annotations": {PROMISE: text}}}),)
+
+
+def place_claims(pod: Pod, node: str, cluster: Cluster) -> tuple[Verb, ...]:
+    """Say on claims that wait for their first pod where it will run; bind the pod once they have volumes."""
+    namespace = pod.metadata.namespace
+    body = {"metadata": {"annotations": {SELECTED_NODE: node}}}
+    resource = RESOURCES["", "PersistentVolumeClaim"]
+    refs = (Ref("", resource.kind, namespace, name) for name in claims_to_place(pod, cluster))
+    return tuple(patch(resource, ref, body) for ref in refs)
 
 
 def write_promise(promise: Reservation) -> str:

@@ -44,6 +44,11 @@ class Ref:
     name: str
     uid: str = ""
 
+    @property
+    def full_name(self) -> tuple[str, str, str, str]:
+        """The reference without the uid."""
+        return self.group, self.kind, self.namespace, self.name
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Key:
@@ -61,13 +66,18 @@ Objects = Mapping[tuple[str, str], Mapping[tuple[str, str], Decoded]]
 """By (API group, kind), then by (namespace, name); cluster-wide objects have an empty namespace."""
 
 
+Name = tuple[str, str, str, str]
+"""API group, kind, namespace and name of an object."""
+
+
 @dataclass(slots=True)
 class Cluster:
-    """A read-only view. `pods` and `owners` hold what `membership` assigned to each gang."""
+    """A read-only view. `pods`, `owners` and `grouped` hold what `membership` said of pods, owners and groups."""
 
     objects: Objects = field(default_factory=dict)
     pods: Mapping[Key, Collection[Pod]] = field(default_factory=dict)
     owners: Mapping[Key, Collection[Ref]] = field(default_factory=dict)
+    grouped: Mapping[Name, Collection[Key]] = field(default_factory=dict)  # by owner: group objects made for it
     with_status: AbstractSet[tuple[str, str]] = frozenset()  # custom kinds found to have a status subresource
 
     def find(self, kind: type[T], group: str, name: str, namespace: str, object_name: str) -> T | None:

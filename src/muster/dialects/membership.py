@@ -8,12 +8,12 @@ again for the pods of that owner.
 from collections.abc import Iterator
 from typing import Any
 
-from muster.dialects.cluster import Cluster, Key, Ref, lineage, meta_of
+from muster.dialects.cluster import Cluster, Key, Name, Ref, lineage, meta_of
 from muster.dialects.leaderworkerset import KIND as LEADER_WORKER_SET
 from muster.dialects.leaderworkerset import NAME as SET_NAME
 from muster.dialects.leaderworkerset import group_of, groups
 from muster.dialects.ownership import OwnerKind
-from muster.dialects.table import OWNER_BY_KIND, SPELLINGS
+from muster.dialects.table import OWNER_BY_KIND, SPELLED_BY, SPELLINGS
 from muster.objects.decode import Decoded
 from muster.objects.pods import Pod
 
@@ -68,6 +68,19 @@ def top_owner(pod: Pod, cluster: Cluster) -> tuple[OwnerKind, Ref, Decoded | Non
     return found
 
 
+def grouping(ref: Ref, cluster: Cluster) -> tuple[Name, Key] | None:
+    """For a group object that a controller made: the highest owner it was made for, and the gang's key.
+
+    Controllers that make group objects put the name on pods as they create them, not into their owner's
+    template, so that this is how an owner without pods is known to make that gang.
+    """
+    dialect, item = SPELLED_BY.get((ref.group, ref.kind)), cluster.deref(ref)
+    if dialect is None or item is None:
+        return None
+    owners = [each for each, _ in lineage(meta_of(item), cluster) if (each.group, each.kind) in OWNER_BY_KIND]
+    return (owners[-1].full_name, Key(dialect, ref.namespace, ref.name)) if owners else None
+
+
 def keys_of(ref: Ref, cluster: Cluster) -> tuple[Key, ...]:
     """The gangs an owner makes, whether or not their pods exist; none if a higher owner speaks for it."""
     kind, item = OWNER_BY_KIND.get((ref.group, ref.kind)), cluster.deref(ref)
@@ -81,7 +94,9 @@ def keys_of(ref: Ref, cluster: Cluster) -> tuple[Key, ...]:
     named = {claim for each in says.expected for claim in claims(each.template)}
     keys = [Key(name, ref.namespace, gang) for name, gang in sorted(named)]
     unnamed = any(not list(claims(each.template)) for each in says.expected) or not says.expected
-    if says.gang and unnamed:
+    grouped = sorted(set(cluster.grouped.get(ref.full_name, ())) - set(keys))
+    keys += grouped
+    if says.gang and unnamed and not grouped:
         names = groups(_any(item)) if kind is LEADER_WORKER_SET else (ref.name,)
         keys += [Key(kind.name, ref.namespace, name) for name in names]
     return tuple(keys)

@@ -57,7 +57,7 @@ def _spelled(key: Key, pods: Sequence[Pod], owners: Sequence[Ref], cluster: Clus
         replace(each, owner=ref)
         for ref, said in says
         for each in said.expected
-        if (key.dialect, key.name) in claims(each.template)
+        if _makes(ref, each.template, key, cluster)
     )
     if all(said.match == "waiting-and-running" for _, said in says) and terms.match in _DONE_COUNTS:
         # Each batch of a work queue is a quorum of its own; the last one may be smaller.
@@ -74,6 +74,12 @@ def _spelled(key: Key, pods: Sequence[Pod], owners: Sequence[Ref], cluster: Clus
         required_topology=terms.required_topology
         or next((said.required_topology for _, said in says if said.required_topology), ""),
     )
+
+
+def _makes(ref: Ref, template: Pod, key: Key, cluster: Cluster) -> bool:
+    """Whether pods of a template join the gang: it says so, or it says nothing and the group was made for it."""
+    named = list(claims(template))
+    return (key.dialect, key.name) in named or (not named and key in cluster.grouped.get(ref.full_name, ()))
 
 
 def _owned(key: Key, cluster: Cluster) -> Terms:

@@ -50,6 +50,12 @@ OWNERS: tuple[OwnerKind, ...] = (
 )
 
 SPELLING_BY_NAME = {each.name: each for each in SPELLINGS}
+SPELLED_BY = {
+    (served.resource.group, served.resource.kind): spelling.name
+    for spelling in SPELLINGS
+    for served in spelling.kinds
+    if served.resource.kind == "PodGroup"
+}
 OWNER_BY_NAME = {each.name: each for each in OWNERS}
 OWNER_BY_KIND = {(each.served.resource.group, each.served.resource.kind): each for each in OWNERS}
 

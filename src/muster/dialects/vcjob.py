@@ -37,7 +37,6 @@ class Task(Decoded, frozen=True):
 class VolcanoJobSpec(Decoded, frozen=True):
     """What it makes."""
 
-    min_available: int = 0
     queue: str = ""
     tasks: list[Task] = []
 
@@ -69,7 +68,7 @@ def read(job: VolcanoJob, _cluster: Cluster) -> OwnerSays:
     phase = job.status.state.phase
     return OwnerSays(
         expected=tuple(_expected(job, task) for task in job.spec.tasks),
-        minimum=job.spec.min_available if job.spec.min_available > 0 else None,
+        gang=False,  # only its PodGroup makes it one
         suspended=phase in {"Aborting", "Aborted"},
         finished=phase in {"Completed", "Terminated", "Failed"},
         limit=exec_time(job.metadata.labels),

@@ -96,6 +96,15 @@ def waits_for_volume(pods: Iterable[Pod], cluster: Cluster) -> Hold | None:
     return None
 
 
+def claims_to_place(pod: Pod, cluster: Cluster) -> tuple[str, ...]:
+    """Claims whose volume is made only once the pod's node is known: it has to be said on them before binding."""
+    return tuple(
+        claim.metadata.name
+        for claim in claims_of(pod, cluster)
+        if not claim.spec.volume_name and _binds_late(claim, cluster)
+    )
+
+
 def shared_single_claims(pods: Sequence[Pod], cluster: Cluster) -> Iterator[Problem]:
     """Members that mount one ReadWriteOncePod claim can never run together."""
     users: dict[str, list[str]] = {}

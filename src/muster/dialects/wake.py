@@ -9,13 +9,9 @@ from muster.dialects import composite, native
 from muster.dialects.cluster import Cluster, Key, Ref, lineage, meta_of
 from muster.dialects.membership import keys_of
 from muster.dialects.native import NativePodGroup
-from muster.dialects.table import OWNER_BY_KIND, SPELLINGS
+from muster.dialects.table import OWNER_BY_KIND, SPELLED_BY
 from muster.dialects.volumes import Claim
 from muster.objects.pods import claim_names
-
-_SPELLED_BY = {
-    (served.resource.group, served.resource.kind): spelling.name for spelling in SPELLINGS for served in spelling.kinds
-}
 
 
 def touched(ref: Ref, cluster: Cluster) -> tuple[Key, ...]:
@@ -23,11 +19,11 @@ def touched(ref: Ref, cluster: Cluster) -> tuple[Key, ...]:
     kind = (ref.group, ref.kind)
     if kind == (composite.RESOURCE.group, composite.RESOURCE.kind):
         return tuple(sorted(_family(ref.namespace, ref.name, cluster)))
-    if kind in _SPELLED_BY:
-        own = Key(_SPELLED_BY[kind], ref.namespace, ref.name)
+    if kind in SPELLED_BY:
+        own = Key(SPELLED_BY[kind], ref.namespace, ref.name)
         return tuple(sorted({own, *_siblings(own, cluster)}))
     if kind in OWNER_BY_KIND:
-        return tuple(sorted({*_made(ref, cluster), *_pods_of(ref, cluster)}))
+        return tuple(sorted({*_made(ref, cluster), *_was(ref, cluster)}))
     if kind == ("", "PersistentVolumeClaim"):
         return tuple(sorted(_mounting({ref.name}, ref.namespace, cluster)))
     if kind == ("", "PersistentVolume"):
@@ -58,15 +54,11 @@ def _made(ref: Ref, cluster: Cluster) -> Iterator[Key]:
         yield from keys_of(above, cluster)
 
 
-def _pods_of(ref: Ref, cluster: Cluster) -> Iterator[Key]:
-    """Gangs that have the owner's pods under its last reading: they may be told apart otherwise now."""
-    for key, owners in cluster.owners.items():
-        if any((each.group, each.kind, each.namespace, each.name) == _name(ref) for each in owners):
-            yield key
-
-
-def _name(ref: Ref) -> tuple[str, str, str, str]:
-    return ref.group, ref.kind, ref.namespace, ref.name
+def _was(ref: Ref, cluster: Cluster) -> Iterator[Key]:
+    """The gang it made before it said otherwise, if pods or owners are still indexed under it."""
+    own = Key(OWNER_BY_KIND[ref.group, ref.kind].name, ref.namespace, ref.name)
+    if own in cluster.pods or own in cluster.owners:
+        yield own
 
 
 def _mounting(claims: set[str], namespace: str, cluster: Cluster) -> Iterator[Key]:

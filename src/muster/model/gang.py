@@ -35,6 +35,7 @@ class Reservation:
     domain: str = ""
     count: int = 0
     firm: bool = True  # rests on stated limits alone, not on learned run times
+    since: float = 0.0  # when it was first given: who came later, but ranks before, may take it away
 
 
 @dataclass(frozen=True, slots=True)

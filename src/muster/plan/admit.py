@@ -7,12 +7,12 @@ A pass looks only at what changed: without new room or a new order, only at gang
 
 from collections.abc import Iterable, Iterator
 from heapq import heapify, heappop, heapreplace
+from itertools import takewhile
 
 from muster.model.gang import Reservation
 from muster.plan.actions import Plan, Reserve
 from muster.plan.hold import hold_for
 from muster.plan.nodewise import Nodewise, Seating
-from muster.plan.profile import NEVER
 from muster.plan.shapes import Bools
 from muster.plan.start import start
 from muster.plan.state import State
@@ -55,22 +55,31 @@ def _take_back_promises(state: State, *, reordered: bool) -> None:
     for entry in sorted(state.promises.values(), key=RANK)[most:]:
         state.revoke(entry)
         state.room_grew = True
-    if _outranked(state, reordered=reordered):
+    if (reordered or state.room_grew or state.fresh) and _outranked(state):
         state.room_grew = True
         for entry in [entry for entry in state.promises.values() if not entry.aged]:
             state.revoke(entry)
 
 
-def _outranked(state: State, *, reordered: bool) -> bool:
-    """Whether someone without a promise is before one who holds a promise that may be taken back."""
-    last = max((entry.rank for entry in state.promises.values() if not entry.aged), default=None)
-    if last is None:
+def _outranked(state: State) -> bool:
+    """Whether someone came, or came of age, before one who has held a promise for longer than that.
+
+    Who was there already and got no promise does not take another's away when a time for it is found.
+    """
+    holder = max((entry for entry in state.promises.values() if not entry.aged), key=RANK, default=None)
+    if holder is None:
         return False
-    if not reordered:
-        return any(entry.rank < last for entry in state.fresh if not entry.kind.hopeless and entry.promised is None)
-    return any(
-        entry.rank < last for kind in state.queue.open_kinds() for entry in kind.entries if entry.promised is None
+    before = (
+        entry
+        for kind in state.queue.open_kinds()
+        for entry in takewhile(lambda entry: entry.rank < holder.rank, kind.entries)
+        if entry.promised is None
     )
+    return any(state.queue.moves or _came(state, entry) >= holder.since for entry in before)
+
+
+def _came(state: State, entry: Entry) -> float:
+    return entry.gang.submitted + (state.policy.age_bound if entry.aged else 0.0)
 
 
 class Pass:
@@ -135,14 +144,14 @@ class Pass:
                 self.state.revoke(entry)
                 self._grant(entry, time)
                 if time > self.now or not self.redeem(entry):
-                    self._announce(entry)
+                    self._announce(entry, entry.since)
 
     def promise(self, entry: Entry) -> bool:
         """Promise it the earliest start there is. False if no end in sight lets it in."""
         time = self.state.future(self.now).earliest(entry, self.now)
         if time is not None:
             self._grant(entry, time)
-            self._announce(entry)
+            self._announce(entry, self.now)
         return time is not None
 
     def _grant(self, entry: Entry, time: float) -> None:
@@ -150,15 +159,15 @@ class Pass:
         self.state.promises[entry.uid] = entry
         self.state.future(self.now).promise(entry)
 
-    def _announce(self, entry: Entry) -> None:
+    def _announce(self, entry: Entry, since: float) -> None:
         """Have it written down, unless it is already."""
         time = entry.promised
         if time is None or entry.written == time:
             return
-        entry.written = time
+        entry.written, entry.since = time, since
         for ask in entry.asks:
             self.plan.actions.append(
-                Reserve(ask.gang, Reservation(time, count=ask.blueprint.members, firm=self.state.firm))
+                Reserve(ask.gang, Reservation(time, count=ask.blueprint.members, firm=self.state.firm, since=since))
             )
 
     def promises_left(self) -> bool:
@@ -260,7 +269,8 @@ class Pass:
         if order is None:
             scan = Heads(kinds)
             for entry in scan:
-                if entry.promised is not None or entry.length >= self.too_long.get(id(entry.kind), NEVER):
+                limit = self.too_long.get(id(entry.kind))
+                if entry.promised is not None or (limit is not None and entry.length >= limit):
                     continue
                 if not self.start_if_fits(entry, self.state.held) and id(entry.kind) not in self.too_long:
                     scan.close()  # no room: that goes for all of its kind

@@ -74,6 +74,7 @@ class Asker:
             entry.length = max(entry.length, inf if length is None else length)
             if gang.promised is not None:
                 entry.promised = max(entry.promised or 0.0, gang.promised.at)
+                entry.since = gang.promised.since
         entry.written = entry.promised
         return entry
 

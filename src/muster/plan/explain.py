@@ -74,9 +74,13 @@ def why_never(state: "State", entry: Entry) -> str:
                 )
             if shape.most < need:
                 nodes = len(state.ledger.nodes) if shape.allowed is None else int(shape.allowed.sum())
-                return f"{needs_of(state, entry)}; the {nodes} nodes it may use hold {shape.most} even when empty"
+                return f"{needs_of(state, entry)}; even empty, the {_nodes(nodes)} it may use would hold {shape.most}"
     where = "in one domain " if any(ask.blueprint.required >= 0 for ask in entry.asks) else ""
     return f"{needs_of(state, entry)}; the empty cluster cannot hold them {where}under their placement rules"
+
+
+def _nodes(number: int) -> str:
+    return "node" if number == 1 else f"{number} nodes"
 
 
 def needs_of(state: "State", entry: Entry) -> str:

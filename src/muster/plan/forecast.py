@@ -3,11 +3,13 @@
 Asked of the very function that plans: a copy of the state is led through the future, cycle by cycle.
 """
 
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from math import inf
 
 from muster.plan.actions import Bind, Plan
 from muster.plan.cycle import cycle
+from muster.plan.explain import Waiting, explain
 from muster.plan.rebuild import build, facts
 from muster.plan.state import State
 
@@ -34,6 +36,13 @@ def forecast(state: State, now: float, cycles: int = CYCLES) -> dict[str, float]
             if uid in copy.running:
                 copy.finish(uid, time)
     return starts
+
+
+def expectations(state: State, now: float) -> list[Waiting]:
+    """Every gang that waits: why, and when it will start, promised or as forecast; None if nobody can tell."""
+    told = explain(state, now)
+    starts = forecast(state, now) if any(each.expected is None for each in told) else {}
+    return [each if each.expected is not None else replace(each, expected=starts.get(each.uid)) for each in told]
 
 
 def _note_starts(copy: State, plan: Plan, time: float, starts: dict[str, float], ends: list[tuple[float, str]]) -> None:

@@ -25,7 +25,7 @@ class Facts:
 def facts(state: State) -> Facts:
     running = tuple(_record(state, holding) for holding in state.running.values())
     waiting = [
-        replace(ask.gang, promised=None if entry.promised is None else Reservation(entry.promised))
+        replace(ask.gang, promised=None if entry.promised is None else Reservation(entry.promised, since=entry.since))
         for entry in sorted(state.queue.entries.values(), key=lambda e: e.number)
         for ask in entry.asks
     ]

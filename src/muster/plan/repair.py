@@ -17,12 +17,14 @@ def repair(state: State, now: float, plan: Plan) -> None:
         if holding.stopping or not any(missing):
             state.partial.discard(holding.uid)
             continue
+        if holding.partial_since is None:  # found so: its node vanished, or who bound it did
+            holding.partial_since = now
         parts = _near(state, holding, missing)
         if parts is not None:
             holding.partial_since = None
             state.partial.discard(holding.uid)
             bind_more(state, holding, parts, "repair", now, plan)
-        elif holding.partial_since is not None and now - holding.partial_since >= state.policy.repair_grace:
+        elif now - holding.partial_since >= state.policy.repair_grace:
             holding.stopping = True
             state.partial.discard(holding.uid)
             plan.actions.append(Stop(holding.gang, "members are missing and nothing can hold them"))

@@ -153,10 +153,8 @@ class State:
         """Members are gone from a node without having finished; the gang may be partial now."""
         self._drop(self.running[uid], role, node, count)
         holding = self.running[uid]
-        if any(holding.missing()):
-            self.partial.add(uid)
-            if holding.partial_since is None:
-                holding.partial_since = now
+        if any(holding.missing()) and holding.partial_since is None:
+            holding.partial_since = now
 
     def succeed(self, uid: str, role: int, node: str, count: int) -> None:
         """Members finished: their room is free, and they still count for the quorum."""
@@ -185,6 +183,7 @@ class State:
         holding.parts = [part for part in holding.parts if len(part.nodes)]
         if not holding.parts:
             self.domains.give(holding)
+        self.track(holding)
         self.room_grew = self.news = True
 
     def adopt(self, running: Running) -> None:
@@ -253,7 +252,7 @@ class State:
         self.ledger.audit()
         for entry in entries:
             again = self.asker.entry(tuple(ask.gang for ask in entry.asks), entry.number)
-            again.promised, again.written = entry.promised, entry.written
+            again.promised, again.written, again.since = entry.promised, entry.written, entry.since
             self.enqueue(again)
         self.fresh = []
         self._cluster_changed()

@@ -150,8 +150,9 @@ class Tenants:
             labelled &= self.classes.labels.domains(each.topology_key)[0] >= 0
         found.forbid(~labelled)
         for each in required:
-            # An empty selector selects nobody here, though elsewhere it selects everybody: Kubernetes' rule.
-            alike = self._selected(each.selector, namespace) if each.selector.labels else []
+            if not each.selector.labels:
+                continue  # selects nobody here, though elsewhere it selects everybody: Kubernetes' rule
+            alike = self._selected(each.selector, namespace)
             counted = labelled & self._counted_nodes(each, role.rules)
             itself = selects(each.selector, namespace, namespace, role.labels)
             found.balance(each, counted, np.where(counted, self._count(alike), 0), itself)

@@ -54,6 +54,7 @@ class Entry:
     length: float = 0.0  # of the longest gang; unknown is for ever
     promised: float | None = None
     written: float | None = None  # the promise its owner knows of, which may have been taken back since
+    since: float = 0.0  # when that promise was given
     aged: bool = False
 
     @property

@@ -37,6 +37,9 @@ def prepare(cluster: Cluster) -> None:
         "spec": {"ports": [{"name": "https", "port": 443, "protocol": "TCP"}]},
     }
     _ensure(cluster, "services", service, "default")
+    # A lease that nobody ever held: the first scheduler need not wait out a leader that might have been.
+    unheld: Object = {"metadata": {"name": "muster"}, "spec": {"holderIdentity": "", "leaseDurationSeconds": 1}}
+    _ensure(cluster, "coordination.k8s.io/leases", unheld, "kube-system")
 
 
 def _furnish(cluster: Cluster, new: Object | None, old: Object | None) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import yaml
 
-from muster.local.api import types
+from muster.local.api import protobuf, types
 from muster.local.api.cluster import Cluster
 from muster.local.api.errors import ApiError, bad_request, unsupported_media_type
 from muster.local.api.options import Options
@@ -27,8 +27,8 @@ _WORKAROUND = (
 def decode(body: bytes, content_type: str) -> Any:
     """The JSON or YAML of a request. Python clients send JSON as text/plain."""
     kind = content_type.partition(";")[0].strip().lower()
-    if kind == PROTOBUF or body.startswith(b"k8s\x00"):
-        raise unsupported_media_type(_WORKAROUND)
+    if kind == PROTOBUF or body.startswith(protobuf.MAGIC):
+        return _from_protobuf(body)
     try:
         if kind in ("application/yaml", "application/apply-patch+yaml", "text/yaml"):
             value = _from_json(body) if body.lstrip()[:1] == b"{" else _from_yaml(body)
@@ -39,12 +39,22 @@ def decode(body: bytes, content_type: str) -> Any:
             raise unsupported_media_type(
                 f"the body of the request was in an unknown format - accepted media types include: {accepted}"
             )
-    except (orjson.JSONDecodeError, yaml.YAMLError, UnicodeDecodeError, RecursionError, TypeError, ValueError) as error:
+    except (orjson.JSONDecodeError, yaml.YAMLError, RecursionError, TypeError, ValueError) as error:
         words = " ".join(str(error).split())[:200]
         raise bad_request(f"the object provided is unrecognized (must be of type {{}}): {words}") from None
     nested = body.count(b"{") + body.count(b"[") > _DEEPEST or kind.endswith("yaml")
     if nested and isinstance(value, (dict, list)) and _too_deep(value):
         raise bad_request(f"the object is nested more than {_DEEPEST} levels deep")
+    return value
+
+
+def _from_protobuf(body: bytes) -> Any:
+    try:
+        value = protobuf.decode(body)
+    except ValueError as error:
+        raise bad_request(f"the object provided is unrecognized (must be of type {{}}): {error}") from None
+    if value is None:
+        raise unsupported_media_type(_WORKAROUND)
     return value
 
 

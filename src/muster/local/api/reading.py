@@ -14,7 +14,7 @@ from muster.local.api import columns, selectors
 from muster.local.api.cluster import Cluster
 from muster.local.api.errors import ApiError, bad_request, gone
 from muster.local.api.requests import Target, parse_int
-from muster.local.api.resources import Resource
+from muster.local.api.resources import EVENTS_V1, Resource
 from muster.local.api.tables import Layout, partial, table
 from muster.local.store import CompactedError, Key
 
@@ -69,13 +69,16 @@ def stamped(resource: Resource, obj: Object) -> Object:
     """The object as this version of its kind."""
     if obj.get("apiVersion") == resource.api_version:
         return obj
+    if resource.group == EVENTS_V1:
+        obj = as_events_v1(obj)
     return {**obj, "apiVersion": resource.api_version}
 
 
 def as_events_v1(obj: Object) -> Object:
     """An event in the words of events.k8s.io."""
-    new = {k: v for k, v in obj.items() if k not in ("involvedObject", "message", "source")}
+    new = {k: v for k, v in obj.items() if k not in ("involvedObject", "message", "source", "reportingComponent")}
     new["regarding"], new["note"] = obj.get("involvedObject"), obj.get("message", "")
+    new["reportingController"] = obj.get("reportingComponent", "")
     return new
 
 

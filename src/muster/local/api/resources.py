@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from muster.local.api.errors import qualified
 
+EVENTS_V1 = "events.k8s.io"
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 
@@ -34,7 +35,9 @@ class Resource:
 
     @property
     def id(self) -> str:
-        """The name within the store and in process: "pods", "batch/jobs"."""
+        """The name within the store and in process: "pods", "batch/jobs". Events of both groups are the same ones."""
+        if self.group == EVENTS_V1:
+            return self.plural
         return f"{self.group}/{self.plural}" if self.group else self.plural
 
     @property
@@ -65,7 +68,7 @@ class Catalogue:
 
     def add(self, resource: Resource) -> None:
         self.by_path[resource.group, resource.version, resource.plural] = resource
-        if not resource.storage or resource.storage == resource.version:
+        if resource.group != EVENTS_V1 and (not resource.storage or resource.storage == resource.version):
             self.by_id[resource.id] = resource
         self.changes += 1
 

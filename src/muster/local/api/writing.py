@@ -17,7 +17,7 @@ from muster.local.api.options import DeleteOptions, Options
 from muster.local.api.patches import json_patch, merge
 from muster.local.api.reading import Form
 from muster.local.api.requests import Target, parse_bool, parse_int
-from muster.local.api.resources import Resource
+from muster.local.api.resources import EVENTS_V1, Resource
 from muster.local.api.strategic import strategic_merge
 
 Object = dict[str, Any]
@@ -84,15 +84,31 @@ def create(cluster: Cluster, asked: Asked) -> Answer:
     wanted = options(asked)
     obj = conformed(cluster, target.resource, decode(asked.body, asked.content_type), wanted)
     obj["metadata"].pop("managedFields", None)
-    if target.resource.group == "events.k8s.io":
-        obj = as_core_event(obj)
-    created = cluster.create(target.resource, obj, target.namespace, wanted)
+    created = cluster.create(target.resource, as_stored(target.resource, obj), target.namespace, wanted)
     return _answer(cluster, asked, created, 201, wanted)
 
 
-def as_core_event(obj: Object) -> Object:
-    """An event of events.k8s.io in the words of the core group, in which events are stored."""
-    return obj
+_DEPRECATED = {
+    "deprecatedFirstTimestamp": "firstTimestamp",
+    "deprecatedLastTimestamp": "lastTimestamp",
+    "deprecatedCount": "count",
+}
+_ONLY_IN_EVENTS_V1 = {"regarding", "note", "deprecatedSource", "reportingController", *_DEPRECATED}
+
+
+def as_stored(resource: Resource, obj: Object) -> Object:
+    """An event of events.k8s.io in the words of the core group, in which events are stored; else as it is."""
+    if resource.group != EVENTS_V1:
+        return obj
+    core = {name: value for name, value in obj.items() if name not in _ONLY_IN_EVENTS_V1}
+    core["involvedObject"], core["message"] = obj.get("regarding") or {}, obj.get("note", "")
+    core["source"] = obj.get("deprecatedSource") or {}
+    for old, new in _DEPRECATED.items():
+        if obj.get(old) is not None:
+            core[new] = obj[old]
+    core["reportingComponent"] = obj.get("reportingController", "")
+    core["apiVersion"] = "v1"
+    return core
 
 
 def update(cluster: Cluster, asked: Asked) -> Answer:
@@ -103,7 +119,8 @@ def update(cluster: Cluster, asked: Asked) -> Answer:
     new = conformed(cluster, target.resource, decode(asked.body, asked.content_type), wanted)
     if not new["metadata"].get("name"):
         raise bad_request("name must be provided")
-    written = cluster.replace(target.resource, target.namespace, target.name, new, wanted, _written_part(target))
+    stored = as_stored(target.resource, new)
+    written = cluster.replace(target.resource, target.namespace, target.name, stored, wanted, _written_part(target))
     return _answer(cluster, asked, written, 200, wanted)
 
 
@@ -129,7 +146,8 @@ def patch(cluster: Cluster, asked: Asked) -> Answer:
     given = new["metadata"].get("resourceVersion")
     if given == base["metadata"].get("resourceVersion"):
         new["metadata"] = {k: v for k, v in new["metadata"].items() if k != "resourceVersion"}
-    written = cluster.replace(target.resource, target.namespace, target.name, new, wanted, _written_part(target))
+    stored = as_stored(target.resource, new)
+    written = cluster.replace(target.resource, target.namespace, target.name, stored, wanted, _written_part(target))
     return _answer(cluster, asked, written, 200, wanted)
 
 

@@ -1,0 +1,1 @@
+"""The live loop: what the API says → what the brain plans → what is done about it."""

@@ -1,0 +1,90 @@
+"""Binding: many requests in flight, each bounded; an answer that got lost is read, not guessed.
+
+Until the watch shows it, a bind is assumed: the pod counts as bound. Only when the API has refused it, or the pod
+turns out to be free after all, is the assumption dropped, and the gang is planned again from what is then true.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+
+from muster.control.seating import Seat
+from muster.kube.errors import ApiError, KubeError
+from muster.kube.paths import PODS
+from muster.kube.requests import Client, Outcome
+from muster.objects.pods import Pod
+
+log = logging.getLogger("muster.control")
+
+Settled = Callable[[Seat, str], None]
+"""A bind is over: on that node now, or on none ('') and free to be planned again."""
+
+PAUSE = 0.2
+
+
+@dataclass(slots=True)
+class Binder:
+    """Carries out seats. `valid_until` is the moment after which nothing may be sent: the end of the lease."""
+
+    client: Client
+    valid_until: Callable[[], float]
+    settled: Settled = field(default=lambda _seat, _node: None)
+    flying: set[asyncio.Task[None]] = field(default_factory=set)
+    done: int = 0
+    refused: int = 0
+    unknown: int = 0
+
+    def bind(self, seats: Iterable[Seat]) -> None:
+        """Send them all; returns at once."""
+        for seat in seats:
+            task = asyncio.create_task(self._bind(seat))
+            self.flying.add(task)
+            task.add_done_callback(self.flying.discard)
+
+    async def _bind(self, seat: Seat) -> None:
+        result = await self.client.bind(seat.namespace, seat.pod, seat.uid, seat.node, valid_until=self.valid_until())
+        if result.outcome is Outcome.DONE:
+            self.done += 1
+            self.settled(seat, seat.node)
+            return
+        if result.outcome is Outcome.UNKNOWN:
+            self.unknown += 1
+            node = await self._read(seat)
+        else:
+            self.refused += 1
+            node = await self._read(seat) if _taken(result.error) else ""
+        log.info("pod %s/%s was not bound to %s: %s", seat.namespace, seat.pod, seat.node, result.error)
+        await asyncio.sleep(PAUSE)  # whatever was in the way, asking again at once would only add to it
+        self.settled(seat, node)
+
+    async def _read(self, seat: Seat) -> str:
+        """Where the pod really is. Asked until there is an answer: nothing is planned on a guess."""
+        return await until_answered(lambda: self._node_of(seat))
+
+    async def _node_of(self, seat: Seat) -> str:
+        try:
+            pod = (await self.client.get(PODS.path(seat.namespace, seat.pod))).to(Pod)
+        except ApiError as error:
+            if error.is_missing:
+                return ""
+            raise
+        return pod.spec.node_name if pod.metadata.uid == seat.uid else ""
+
+    async def idle(self) -> None:
+        """Return when nothing is in flight."""
+        while self.flying:
+            await asyncio.wait(self.flying)
+
+
+def _taken(error: KubeError | None) -> bool:
+    return isinstance(error, ApiError) and error.is_conflict
+
+
+async def until_answered(ask: Callable[[], Awaitable[str]]) -> str:
+    while True:
+        try:
+            return await ask()
+        except KubeError as error:
+            log.info("asking again: %s", error)
+            await asyncio.sleep(PAUSE)
