@@ -60,7 +60,9 @@ def test_reviews_say_what_a_user_may_do() -> None:
 
 def test_bodies_the_server_cannot_read() -> None:
     async def scene(api: Api) -> None:
-        words = await api.refused(415, "POST", PODS, b"k8s\x00abc", Content_Type="application/vnd.kubernetes.protobuf")
+        kind = b"\x0a\x07apps/v1\x12\x0aDeployment"
+        body = b"k8s\x00\x0a\x15" + kind + b"\x12\x00"
+        words = await api.refused(415, "POST", PODS, body, Content_Type="application/vnd.kubernetes.protobuf")
         assert "kubectl create ... --dry-run=client -o yaml | kubectl apply -f -" in words
         await api.refused(415, "POST", PODS, b"<a/>", Content_Type="application/xml")
         large = await api("POST", PODS, io.BytesIO(b"[" + b" " * (3 << 20) + b"]"))
