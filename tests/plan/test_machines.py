@@ -8,6 +8,7 @@ any number of things may happen, as in a controller that was busy.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from typing import ClassVar
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -151,7 +152,7 @@ pause = st.sampled_from([None, 0.0, 0.0, 1.0, 4.0])  # until the next event; Non
 class Misfortunes(RuleBasedStateMachine):
     """A small cluster on which everything happens that the events of `State` can say."""
 
-    fired: Counter[str] = Counter()
+    fired: ClassVar[Counter[str]] = Counter()
 
     @initialize(
         policy=st.sampled_from(POLICIES),
