@@ -76,7 +76,13 @@ def _outranked(state: State) -> bool:
         for entry in takewhile(lambda entry: entry.rank < holder.rank, kind.entries)
         if entry.promised is None
     )
-    return any(state.queue.moves or _came(state, entry) >= holder.since for entry in before)
+    return any(state.queue.moves or _came_after(state, entry, holder.since) for entry in before)
+
+
+def _came_after(state: State, entry: Entry, time: float) -> bool:
+    """At that very moment counts if no cycle has looked at it yet: else it was there when the promise was given."""
+    came = _came(state, entry)
+    return came > time or (came == time and entry in state.fresh)
 
 
 def _came(state: State, entry: Entry) -> float:
