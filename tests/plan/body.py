@@ -14,6 +14,7 @@ from muster.model.topology import Topology
 from muster.plan.actions import Bind, Plan, Reserve, Stop
 from muster.plan.cycle import cycle
 from muster.plan.forest import path
+from muster.plan.nodewise import Nodewise
 from muster.plan.policy import Policy
 from muster.plan.rules import _admits
 from muster.plan.state import State
@@ -149,7 +150,14 @@ class Body:
 
     def plan(self) -> Plan:
         self._note_overruns()
+        outlook = self.state.outlook
         plan, _ = cycle(self.state, self.now)
+        if (
+            self.policy.reservations != 1
+            and isinstance(self.state.outlook, Nodewise)
+            and self.state.outlook is not outlook
+        ):
+            self.excuse()  # several promises over mixed shapes are seated anew one by one, which may not find all
         self.last = plan
         for action in plan.actions:
             if isinstance(action, Bind):
@@ -180,6 +188,8 @@ class Body:
             self.step(until)
 
     def _note_overruns(self) -> None:
+        if any(promise.at < self.now for promise in self.written.values()):
+            self.excuse()  # who waits since somebody overstayed is in the way of others
         if self.policy.moves or any(live.expected_end <= self.now for live in self.live.values()):
             self.excuse()
         for entry in self.state.queue.entries.values():

@@ -104,7 +104,7 @@ class Scene:
         gang = Gang(
             uid=f"g{self.made}",
             roles=roles,
-            submitted=self.body.now + self.made * 1e-6,
+            submitted=self.body.now - 0.5 + self.made * 1e-6,
             priority=random.choice([0, 0, 1]),
             walltime=None if unknown or learned else length,
             estimate=length if learned else None,

@@ -18,6 +18,7 @@ from tests.conftest import FIRED
 from tests.plan.scenes import PLAIN, POLICIES, Scene, Taste
 
 ACTIONS = ("start", "backfill", "repair", "grow", "pod", "reserve", "stop")
+STORMS = 400
 seeds = st.integers(0, 2**32)
 
 
@@ -36,24 +37,22 @@ def told(plan: Plan) -> list[object]:
 def test_promises_are_kept_and_every_action_fires(record_property: Callable[[str, object], None]) -> None:
     fired: Counter[str] = Counter()
 
-    @settings(max_examples=500, deadline=None)
-    @given(seeds)
     def storm(seed: int) -> None:
         scene = Scene(seed)
-        scene.storm(15)
+        scene.storm(25)
         scene.calm()
         fired.update(scene.body.fired)
         assert [uid for uid in scene.body.waiting if not scene.hopeless(uid)] == [], "starved"
 
-    @settings(max_examples=20, deadline=None)
-    @given(seeds)
     def pods(seed: int) -> None:
         scene = Scene(seed, PLAIN, "pods")
         scene.storm(8)
         fired.update(scene.body.fired)
 
-    storm()
-    pods()
+    for seed in range(1000, 1000 + STORMS):  # the same ones each time, so that a failure can be looked into
+        storm(seed)
+    for seed in range(20):
+        pods(seed)
     record_property(FIRED, ", ".join(f"{name} {fired[name]}" for name in ACTIONS))
     assert set(ACTIONS) <= set(fired), f"never fired: {set(ACTIONS) - set(fired)}"
 

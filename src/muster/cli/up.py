@@ -130,6 +130,6 @@ async def _scheduler(args: argparse.Namespace) -> asyncio.subprocess.Process | N
     """The scheduler is a process of its own, exactly as it would be beside a real cluster."""
     if args.no_scheduler or not any(verb.name == "scheduler" for verb in VERBS):
         return None
-    command = [sys.executable, "-m", "muster", "scheduler", "--verbose", "--kubeconfig", str(args.kubeconfig)]
+    command = [sys.executable, "-m", "muster", "scheduler", "--kubeconfig", str(args.kubeconfig)]
     command += ["--scheduler-name", "muster", "--scheduler-name", "default-scheduler"]
     return await asyncio.create_subprocess_exec(*command, start_new_session=True)

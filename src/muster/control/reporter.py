@@ -25,7 +25,7 @@ log = logging.getLogger("muster.control")
 PAUSE = 0.1
 """Seconds between two rounds of writing: what changes meanwhile is written once."""
 AT_ONCE = 16
-TOLD = 8
+TOLD = 32
 UNSCHEDULABLE = "Unschedulable"
 
 

@@ -6,6 +6,7 @@ hold nodes are evicted; whether that is bearable for a gang `tolerates_eviction`
 
 import json
 from collections.abc import Collection, Iterator
+from dataclasses import asdict
 from typing import Any
 
 from muster.dialects.cluster import Cluster, Ref, lineage
@@ -88,8 +89,7 @@ def place_claims(pod: Pod, node: str, cluster: Cluster) -> tuple[Verb, ...]:
 
 def write_promise(promise: Reservation) -> str:
     """A reservation as text; `wishes.read_promise` reads it back."""
-    tree = {"at": promise.at, "domain": promise.domain, "count": promise.count, "firm": promise.firm}
-    return json.dumps(tree, sort_keys=True)
+    return json.dumps(asdict(promise), sort_keys=True)
 
 
 def tolerates_eviction(reading: Reading, cluster: Cluster) -> bool:

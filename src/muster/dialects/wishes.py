@@ -121,6 +121,7 @@ def read_promise(text: str) -> Reservation:
             domain=str(tree.get("domain", "")),
             count=int(tree.get("count", 0)),
             firm=bool(tree.get("firm", True)),
+            since=float(tree.get("since", 0.0)),
         )
     except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
         raise ValueReadError("remove it: Muster writes a new one") from error

@@ -15,7 +15,7 @@ from muster.plan.state import State
 def grow(state: State, now: float, plan: Plan) -> None:
     """In order of start, into room that was promised to nobody."""
     for holding in sorted((state.running[uid] for uid in state.bending), key=lambda h: (h.started, h.uid)):
-        if not holding.stopping and holding.uid not in state.partial:
+        if not holding.stopping and holding.uid not in state.partial and holding.parts:
             _give(state, holding, now, plan)
 
 

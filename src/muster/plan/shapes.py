@@ -96,9 +96,12 @@ class Shape:
 
         Exact where a member takes just one slot of any node; otherwise the next refresh does the arithmetic.
         """
-        exact = self.allowed is None and self.request and not self.impossible and not self.ledger.overdrawn
-        if exact and self.cursor == self.ledger.now - 1:
-            self.slots[nodes] -= counts
+        inexact = not self.request or self.impossible or self.ledger.overdrawn
+        if self.cursor == self.ledger.now - 1 and self.allowed is None and not inexact:
+            if nodes.size == 1:
+                self.slots[nodes.item()] -= members
+            else:
+                self.slots[nodes] -= counts
             self.total -= members
             self.cursor += 1
 
