@@ -62,13 +62,12 @@ def test_it_stays_in_the_domain_it_requires() -> None:
     assert members(state, "a") == 2
 
 
-def test_once_nobody_is_left_there_it_grows_in_one_such_domain() -> None:
-    """Its quorum has finished; what it can still use may live elsewhere, but together."""
+def test_once_nobody_is_left_it_does_not_grow() -> None:
+    """Its quorum has finished, and it lives nowhere."""
     state = State(racks((1,), (1, 1), (1,)), RACKS)
     state.adopt(running(gang("a", 1, most=4, closeness=Closeness("rack")), 0.0, {"r0-0": 1}))
     state.succeed("a", 0, "r0-0", 1)
-    assert [bind.why for bind in cycle(state, 1.0)[0].binds] == ["grow"]
-    assert len({state.ledger.names[n][:2] for n in state.running["a"].nodes()}) == 1
+    assert cycle(state, 1.0)[0].actions == []
 
 
 def test_it_grows_by_whole_pipelines() -> None:

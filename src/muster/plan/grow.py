@@ -4,10 +4,8 @@ from muster.plan.actions import Plan
 from muster.plan.asking import wants_of
 from muster.plan.company import Company
 from muster.plan.counted import Counted
-from muster.plan.holding import NOWHERE, Holding
+from muster.plan.holding import Holding
 from muster.plan.place import Scope, place
-from muster.plan.room import Part
-from muster.plan.shapes import Bools
 from muster.plan.start import bind_more
 from muster.plan.state import State
 
@@ -46,17 +44,10 @@ def _grown(state: State, holding: Holding, role: int, members: int, now: float, 
             kept = future.kept_until(holding.end)
             without = kept if without is None else without if kept is None else without | kept
     needs = [members if index == role else 0 for index in range(len(holding.gang.roles))]
-    parts = _seats(state, holding, needs, without)
+    wants = wants_of(holding.gang.roles, holding.blueprint.shapes, needs)
+    company = Company(state.tenants, holding.gang.namespace)
+    parts = place(state.present, state.forest, wants, company, Scope(*holding.domain, without=without))
     if parts is None:
         return False
     bind_more(state, holding, parts, "grow", now, plan)
     return True
-
-
-def _seats(state: State, holding: Holding, needs: list[int], without: Bools | None) -> list[Part] | None:
-    """In the domain it lives in; if nobody holds a node any more, in any that it may live in."""
-    if holding.domain == NOWHERE:
-        return state.asker.seat(state.present, holding.ask, needs, without)
-    wants = wants_of(holding.gang.roles, holding.blueprint.shapes, needs)
-    company = Company(state.tenants, holding.gang.namespace)
-    return place(state.present, state.forest, wants, company, Scope(*holding.domain, without=without))
