@@ -85,3 +85,17 @@ def test_a_gang_too_large_for_the_cluster_takes_all_of_it() -> None:
     assert started(cycle(state, 0.0)[0]) == ["huge"] * 4
     state.finish("huge", 1.0)
     assert not state.asker.in_use
+
+
+def test_a_node_that_joins_takes_the_pods_that_wait() -> None:
+    state = State([node("n0", 2)], policy=parse("pods"))
+    state.submit(gang("half", 4))
+    cycle(state, 0.0)
+    state.submit(gang("new", 2, submitted=1.0))
+    state.set_nodes([node("n0", 2), node("n1", 8)])
+    plan, _ = cycle(state, 1.0)
+    assert started(plan) == ["half", "half", "new", "new"]
+    for uid in ("half", "new"):
+        state.finish(uid, 2.0)
+    assert (state.ledger.free == state.ledger.capacity).all()
+    assert not state.asker.in_use

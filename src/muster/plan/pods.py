@@ -9,15 +9,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from muster.model.gang import Gang
 from muster.plan.actions import Bind, Plan
 from muster.plan.holding import Holding, expected_end
 from muster.plan.room import Part
 from muster.plan.start import seats_of
 from muster.plan.state import State
-from muster.plan.waiting import Ask, Entry
+from muster.plan.waiting import Entry
 
-Pod = tuple[float, int, int, int, int, Entry]
-"""Submission, number within its gang, arrival, which gang of its group, role, and what it was submitted with."""
+Pod = tuple[float, int, int, int, int, Gang]
+"""Submission, number within its gang, arrival, which gang of its group, role, gang. Outlives a change of nodes."""
 
 
 def admit_pods(state: State, now: float, plan: Plan) -> None:
@@ -35,34 +36,35 @@ def _pods(entry: Entry) -> Iterator[Pod]:
     for index, ask in enumerate(entry.asks):
         roles = [role for role, need in enumerate(ask.blueprint.needs) for _ in range(need)]
         for number, role in enumerate(roles):
-            yield (ask.gang.submitted, number, entry.number, index, role, entry)
+            yield (ask.gang.submitted, number, entry.number, index, role, ask.gang)
 
 
 def _bind(state: State, pod: Pod, full: set[int], now: float, plan: Plan) -> bool:
-    *_, index, role, entry = pod
-    ask = entry.asks[index]
-    shape = ask.blueprint.shapes[role]
+    *_, role, gang = pod
+    shape = state.asker.blueprint(gang).shapes[role]
     if shape.id in full:
         return False
     if not state.present.total(shape):
         full.add(shape.id)
         return False
-    holding = state.running.get(ask.gang.uid) or _begin(state, entry, ask, now)
+    holding = state.running.get(gang.uid) or _begin(state, gang, now)
     node = int(np.argmax(state.present.slots(shape) > 0))
     part = Part(role, shape, np.array([node]), np.array([1]), 1)
     state.seat(holding, part)
     whole = not any(holding.missing())
-    plan.actions.append(Bind(ask.gang, seats_of(state, [part]), "pod", complete=whole))
+    plan.actions.append(Bind(gang, seats_of(state, [part]), "pod", complete=whole))
     return True
 
 
-def _begin(state: State, entry: Entry, ask: Ask, now: float) -> Holding:
+def _begin(state: State, gang: Gang, now: float) -> Holding:
     """The first pod of a gang runs. With it everything submitted together has left the queue."""
-    if entry.uid in state.queue.entries:
+    entry = state.queue.entries.get(gang.uid) or state.queue.entries.get(gang.group)
+    if entry is not None:
         if entry.kind.hopeless:  # nobody counted on it, and here it is
             state.asker.count(entry, 1)
         state.leave(entry)
-    what = ask.blueprint.plain if len(entry.asks) == 1 else None
-    holding = Holding(ask.gang, now, expected_end(ask.gang, now), [], ask.blueprint, what)
-    state.running[ask.gang.uid] = holding
+    plan = state.asker.blueprint(gang)
+    what = plan.plain if gang.group_size == 1 else None
+    holding = Holding(gang, now, expected_end(gang, now), [], plan, what)
+    state.running[gang.uid] = holding
     return holding

@@ -106,7 +106,7 @@ class State:
 
     def _drop_pods(self, uid: str) -> None:
         if self.pods:
-            self.pods = [pod for pod in self.pods if pod[-1].asks[pod[3]].gang.uid != uid]
+            self.pods = [pod for pod in self.pods if pod[-1].uid != uid]
 
     def leave(self, entry: Entry) -> None:
         """Out of the queue, and its promise with it."""
@@ -254,7 +254,7 @@ class State:
             again = self.asker.entry(tuple(ask.gang for ask in entry.asks), entry.number)
             again.promised, again.written, again.since = entry.promised, entry.written, entry.since
             self.enqueue(again)
-        self.fresh = []
+        self.fresh = [self.queue.entries[entry.uid] for entry in self.fresh]
         self._cluster_changed()
 
     def _reseat(self, holding: Holding, names: Sequence[str]) -> None:
