@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-import os
 import socket
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from secrets import token_hex
 
 from muster.control.binder import Binder
 from muster.control.reporter import Reporter, View
@@ -62,7 +62,7 @@ async def serve(access: Access, settings: Settings) -> None:
 
 
 async def _serve(group: asyncio.TaskGroup, client: Client, apart: Client, settings: Settings) -> None:
-    me = f"{socket.gethostname()}-{os.getpid()}"
+    me = f"{socket.gethostname()}-{token_hex(4)}"  # two replicas may share host name and process number
     lease = Lease(apart, settings.lease_namespace, settings.lease_name, Election(me, LEASE))
     events = Events(client, "muster.sh/scheduler", me)
     world = World(frozenset(settings.schedulers))
