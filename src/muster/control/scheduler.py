@@ -113,7 +113,7 @@ class Scheduler:
         self.facts = Facts(self.state)
         self.readings.clear()
         self.stale_nodes = set(self.nodes)
-        self.world.changed = {*self.world.members, *self.world.owners}
+        self.world.changed = {*self.world.members, *self.world.owners, *self.world.groups}
         self.world.moved = set(self.world.occupants)
 
     def step(self) -> None:
