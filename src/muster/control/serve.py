@@ -31,10 +31,11 @@ from muster.model.topology import Topology
 from muster.objects.nodes import Node
 from muster.objects.pods import Pod
 from muster.plan.explain import Waiting, explain
-from muster.plan.policy import Policy
+from muster.plan.policy import Policy, parse
 
 log = logging.getLogger("muster.control")
 
+POLICY = "easy:priority+fifo"
 LEASE = 5.0
 BINDS_AT_ONCE = 64
 BIND_TIMEOUT = 2.0
@@ -45,7 +46,7 @@ BIND_TIMEOUT = 2.0
 class Settings:
     schedulers: tuple[str, ...] = ("muster",)
     levels: tuple[str, ...] = ()
-    policy: Policy = Policy("easy")
+    policy: Policy = parse(POLICY)
     lease_namespace: str = "kube-system"
     lease_name: str = "muster"
 
