@@ -71,10 +71,7 @@ class Facts:
             return False
         held = believed - told
         ready = all(self.state.ledger.nodes[self.state.ledger.index[node]].ready for _, node in held)
-        return ready and not (held and running.partial_since is not None and not self._may_come(holding))
-
-    def _may_come(self, holding: Holding) -> bool:
-        return not holding.stopping
+        return ready and not (held and holding.stopping)
 
     def believed(self, holding: Holding) -> Where:
         names = self.state.ledger.names
