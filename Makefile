@@ -2,38 +2,48 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-STAMP := $(VENV)/.installed
+RUNS := $(VENV)/.runs
+CHECKS := $(VENV)/.checks
 
-.PHONY: run test test-cluster test-golden lint bench clean
+.PHONY: run test test-cluster test-golden lint bench bench-elastic clean
 
-run: $(STAMP)
+run: $(RUNS)
 	$(BIN)/muster demo
 
 test: lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 # The same end-to-end tests against a real cluster: MUSTER_TEST_KUBECONFIG=FILE make test-cluster
-test-cluster: $(STAMP)
+test-cluster: $(CHECKS)
 	test -n "$$MUSTER_TEST_KUBECONFIG" || { echo "set MUSTER_TEST_KUBECONFIG to the cluster's kubeconfig"; exit 2; }
 	$(BIN)/python -m pytest tests/cluster
 
 # Every comparison with published results, the long ones too. Needs the traces: see tests/sim/traces.py.
-test-golden: $(STAMP)
+test-golden: $(CHECKS)
 	$(BIN)/python -m pytest -n 2 -m 'slow or not slow' tests/sim/test_golden.py
 
-lint: $(STAMP)
+lint: $(CHECKS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(STAMP)
+bench: $(CHECKS)
 	$(BIN)/python -m bench $(ONLY)
 
-$(STAMP): pyproject.toml
+bench-elastic: $(CHECKS)
+	$(BIN)/python -m bench.elastic
+
+# What it takes to run the scheduler; the checks need torch besides, and the tools.
+$(RUNS): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[scheduler,test]'
-	touch $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[scheduler]'
+	touch $@
+
+$(CHECKS): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[scheduler,elastic,test]'
+	touch $@ $(RUNS)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import itertools
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,7 +55,7 @@ class Memory:
             metadata["name"] = f"{metadata['generateName']}{number:05x}"
         if self._place(resource, obj) in self.objects:
             raise already_exists(resource, "", metadata["name"])
-        metadata |= {"uid": f"uid-{number}", "creationTimestamp": stamp(self.clock.now()), "generation": 1}
+        metadata |= {"uid": str(uuid.uuid4()), "creationTimestamp": stamp(self.clock.now()), "generation": 1}
         if resource == "pods":
             obj["spec"].setdefault("restartPolicy", "Always")
             obj.setdefault("status", {"phase": "Pending"})

@@ -52,9 +52,10 @@ def _take_back_promises(state: State, *, reordered: bool) -> None:
     most = state.policy.reservations
     if most is None or not state.promises:
         return
-    for entry in sorted(state.promises.values(), key=RANK)[most:]:
-        state.revoke(entry)
-        state.room_grew = True
+    if len(state.promises) > most:
+        for entry in sorted(state.promises.values(), key=RANK)[most:]:
+            state.revoke(entry)
+            state.room_grew = True
     if (reordered or state.room_grew or state.fresh) and _outranked(state):
         state.room_grew = True
         for entry in [entry for entry in state.promises.values() if not entry.aged]:

@@ -42,8 +42,13 @@ class Ledger:
 
     def take(self, nodes: Ints, request: Iterable[tuple[int, int]], counts: Ints) -> None:
         """Members of one request, `counts[i]` of them, now hold `nodes[i]` (each node once)."""
-        for row, amount in request:
-            self.rows[row][nodes] -= counts if amount == 1 else counts * amount
+        if nodes.size == 1:  # most are pods by themselves: plain numbers are several times faster than arrays of one
+            node, count = nodes.item(), counts.item()
+            for row, amount in request:
+                self.rows[row][node] -= count * amount
+        else:
+            for row, amount in request:
+                self.rows[row][nodes] -= counts if amount == 1 else counts * amount
         if self.trials:
             self.log.append((nodes, request, counts))
         self.note(nodes)

@@ -97,7 +97,10 @@ class Shape:
         Exact where every node may be used and none is overdrawn; otherwise the next refresh does the arithmetic.
         """
         if self.cursor == self.ledger.now - 1 and self.allowed is None and not self.ledger.overdrawn:
-            self.slots[nodes] -= counts
+            if nodes.size == 1:
+                self.slots[nodes.item()] -= members
+            else:
+                self.slots[nodes] -= counts
             self.total -= members
             self.cursor += 1
 

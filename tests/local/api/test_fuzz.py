@@ -54,7 +54,7 @@ def test_requests_made_from_its_own_openapi_never_fail_it(api: Api, group: str, 
     for result in schema.get_all_operations():
         operation: Any = result.ok()  # type: ignore[union-attr]
 
-        @settings(max_examples=6, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+        @settings(max_examples=4, deadline=None, database=None, suppress_health_check=list(HealthCheck))
         @given(case=operation.as_strategy())
         def send(case: Any) -> None:
             case.query = {k: v for k, v in (case.query or {}).items() if k != "watch"}
@@ -156,7 +156,7 @@ STORABLE = [r for r in builtin.catalogue(native_gang=True).by_path.values() if "
 TABLE = {**HEADERS, "Accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
 
 
-@settings(max_examples=1000, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_any_well_typed_object_is_stored_or_refused_and_can_be_shown(api: Api, data: st.DataObject) -> None:
     resource = data.draw(st.sampled_from(STORABLE))

@@ -60,7 +60,9 @@ def test_reviews_say_what_a_user_may_do() -> None:
 
 def test_bodies_the_server_cannot_read() -> None:
     async def scene(api: Api) -> None:
-        words = await api.refused(415, "POST", PODS, b"k8s\x00abc", Content_Type="application/vnd.kubernetes.protobuf")
+        kind = b"\x0a\x07apps/v1\x12\x0aDeployment"
+        body = b"k8s\x00\x0a\x15" + kind + b"\x12\x00"
+        words = await api.refused(415, "POST", PODS, body, Content_Type="application/vnd.kubernetes.protobuf")
         assert "kubectl create ... --dry-run=client -o yaml | kubectl apply -f -" in words
         await api.refused(415, "POST", PODS, b"<a/>", Content_Type="application/xml")
         large = await api("POST", PODS, io.BytesIO(b"[" + b" " * (3 << 20) + b"]"))
@@ -68,6 +70,8 @@ def test_bodies_the_server_cannot_read() -> None:
         await api.refused(415, "PATCH", f"{PODS}/x", b"{}", Content_Type="application/json")
         for body in (b"", b"{", b"[]", b"1", b"null", b'{"metadata": 1}', b"\xff", b"[" * 5000):
             await api.refused(400, "POST", PODS, body)
+        for body in (b"a: 99999999999999999999999", b"a: &x [1]\nb: [*x, *x]", b"\x00", b"a: [", b'a: "\\uD800"'):
+            await api.refused(400, "POST", PODS, body, Content_Type="application/yaml")
         deep = b'{"metadata":{"name":"x"},"data":' + b'{"a":' * 220 + b"1" + b"}" * 220 + b"}"
         await api.refused(400, "POST", MAPS, deep)
         words = await api.refused(400, "POST", PODS, {**pod(), "kind": "Job"})

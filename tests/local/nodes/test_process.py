@@ -396,7 +396,7 @@ def test_a_failed_node_kills_without_a_word_and_tells_when_it_is_back(run: Run) 
         pod = w.pod("sleep", "1000")
         again = w.pod("sleep", "1000", name="again", policy="Always")
         await w.until(lambda: marked(pod) and marked(again))
-        assert w.phase() == w.phase("again") == "Running"
+        await w.until(lambda: w.phase() == w.phase("again") == "Running")
         w.memory.patch("nodes", None, "local-0", {"metadata": {"annotations": {FAILED: "1h"}}})
         await w.until(lambda: not marked(pod) and not marked(again))
         assert w.phase() == "Running"

@@ -63,7 +63,10 @@ def _from_json(body: bytes) -> Any:
 
 
 def _from_yaml(body: bytes) -> Any:
-    value = yaml.load(body, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - a safe loader
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    if b"*" in body and any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(body, Loader=loader)):
+        raise ValueError("aliases are not supported: a few of them could unfold to any size")
+    value = yaml.load(body, Loader=loader)  # noqa: S506 - a safe loader
     # Through JSON, so that dates and odd keys become what a JSON client would have sent.
     return orjson.loads(orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS, default=str))
 
