@@ -17,7 +17,7 @@ from muster.local.whole import Whole, start
 Object = dict[str, Any]
 LEVELS = ("topology.kubernetes.io/rack",)
 BOTH = ("muster", "default-scheduler")
-PATIENCE = 15.0
+PATIENCE = 60.0
 
 
 @dataclass(slots=True)
