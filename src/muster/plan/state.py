@@ -106,7 +106,7 @@ class State:
 
     def _drop_pods(self, uid: str) -> None:
         if self.pods:
-            self.pods = [pod for pod in self.pods if pod[-1].uid != uid]
+            self.pods = [pod for pod in self.pods if pod[-1].asks[pod[3]].gang.uid != uid]
 
     def leave(self, entry: Entry) -> None:
         """Out of the queue, and its promise with it."""
