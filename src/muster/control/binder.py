@@ -6,7 +6,7 @@ turns out to be free after all, is the assumption dropped, and the gang is plann
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from muster.control.seating import Seat
@@ -60,7 +60,12 @@ class Binder:
 
     async def _read(self, seat: Seat) -> str:
         """Where the pod really is. Asked until there is an answer: nothing is planned on a guess."""
-        return await until_answered(lambda: self._node_of(seat))
+        while True:
+            try:
+                return await self._node_of(seat)
+            except KubeError as error:
+                log.info("pod %s/%s is asked for again: %s", seat.namespace, seat.pod, error)
+                await asyncio.sleep(PAUSE)
 
     async def _node_of(self, seat: Seat) -> str:
         try:
@@ -76,15 +81,14 @@ class Binder:
         while self.flying:
             await asyncio.wait(self.flying)
 
+    async def close(self) -> None:
+        """For the last time: what was sent is answered or too late, and nobody needs to know which any more."""
+        if self.flying:
+            _, left = await asyncio.wait(self.flying, timeout=self.client.timeout)
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+
 
 def _taken(error: KubeError | None) -> bool:
     return isinstance(error, ApiError) and error.is_conflict
-
-
-async def until_answered(ask: Callable[[], Awaitable[str]]) -> str:
-    while True:
-        try:
-            return await ask()
-        except KubeError as error:
-            log.info("asking again: %s", error)
-            await asyncio.sleep(PAUSE)
