@@ -54,7 +54,6 @@ def test_many_at_once() -> None:
         binder.bind(seat(stub, f"n{index}", f"p{index}") for index in range(50))
         await binder.idle()
         assert sorted(settled) == sorted((f"p{index}", f"n{index}") for index in range(50))
-        assert (binder.done, binder.refused, binder.unknown) == (50, 0, 0)
 
     run(scenario)
 
@@ -67,7 +66,6 @@ def test_a_refusal_frees_the_pod(code: int) -> None:
         binder.bind([seat(stub)])
         await binder.idle()
         assert settled == [("a", "")]
-        assert binder.refused == 1
         binder.bind([seat(stub)])
         await binder.idle()
         assert settled[1:] == [("a", "n1")]
@@ -119,7 +117,6 @@ def test_a_lost_answer_is_read_however_often_that_takes(happened: bool) -> None:
         assert settled == [("a", "n1" if happened else "")]
         assert node_of(stub) == ("n1" if happened else "")
         assert sum(asked.path.endswith("binding") for asked in stub.asked) == 1
-        assert binder.unknown == 1
 
     run(scenario)
 

@@ -31,9 +31,6 @@ class Binder:
     valid_until: Callable[[], float]
     settled: Settled = field(default=lambda _seat, _node: None)
     flying: set[asyncio.Task[None]] = field(default_factory=set)
-    done: int = 0
-    refused: int = 0
-    unknown: int = 0
 
     def bind(self, seats: Iterable[Seat]) -> None:
         """Send them all; returns at once."""
@@ -45,14 +42,11 @@ class Binder:
     async def _bind(self, seat: Seat) -> None:
         result = await self.client.bind(seat.namespace, seat.pod, seat.uid, seat.node, valid_until=self.valid_until())
         if result.outcome is Outcome.DONE:
-            self.done += 1
             self.settled(seat, seat.node)
             return
         if result.outcome is Outcome.UNKNOWN:
-            self.unknown += 1
             node = await self._read(seat)
         else:
-            self.refused += 1
             node = await self._read(seat) if _taken(result.error) else ""
         log.info("pod %s/%s was not bound to %s: %s", seat.namespace, seat.pod, seat.node, result.error)
         await asyncio.sleep(PAUSE)  # whatever was in the way, asking again at once would only add to it
