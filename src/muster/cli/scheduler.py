@@ -48,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
         access = config.load(args.kubeconfig, args.context)
     except (ValueError, ConfigError) as error:
         raise UserError(str(error)) from None
+    if not policy.whole:
+        raise UserError(f"--policy {args.policy}: shows in the simulator what happens without gangs; not for a cluster")
     settings = Settings(tuple(args.scheduler_name or ("muster",)), tuple(args.level or LEVELS), policy)
     asyncio.run(_until_stopped(serve(access, settings)))
     return 0
