@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 RUNS := $(VENV)/.runs
 CHECKS := $(VENV)/.checks
 
-.PHONY: run test test-cluster test-golden lint bench bench-elastic clean
+.PHONY: run test test-cluster test-golden chaos lint bench bench-elastic clean
 
 run: $(RUNS)
 	$(BIN)/muster demo
@@ -21,6 +21,11 @@ test-cluster: $(CHECKS)
 # Every comparison with published results, the long ones too. Needs the traces: see tests/sim/traces.py.
 test-golden: $(CHECKS)
 	$(BIN)/python -m pytest -n 2 -m 'slow or not slow' tests/sim/test_golden.py
+
+# Processes killed again and again: too long for every day.
+chaos: $(CHECKS)
+	$(BIN)/python -m pytest -m chaos
+	MUSTER_KILLS=50 $(BIN)/python -m pytest tests/control/test_killed.py
 
 lint: $(CHECKS)
 	$(BIN)/ruff check .

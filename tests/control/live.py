@@ -1,9 +1,9 @@
 """A local cluster and the scheduler beside it, in one process and over real HTTP, for tests that watch both."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,32 @@ PATIENCE = 60.0
 class Live:
     whole: Whole
     kubeconfig: Path
+    schedulers: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def schedule(self) -> None:
+        """Start a scheduler, beside those that run already."""
+        work = serve(config.load(self.kubeconfig), SchedulerSettings(BOTH, LEVELS))
+        self.schedulers.append(asyncio.create_task(work))
+
+    async def stop(self, scheduler: asyncio.Task[None]) -> None:
+        self.schedulers.remove(scheduler)
+        scheduler.cancel()
+        with suppress(asyncio.CancelledError):
+            await scheduler
 
     def apply(self, *objects: Object) -> None:
         for obj in objects:
-            namespace = obj["metadata"].setdefault("namespace", "default")
+            namespace = None if obj["kind"] in CLUSTERWIDE else obj["metadata"].setdefault("namespace", "default")
             self.whole.api.access.create(resource_of(obj), obj, namespace)
+
+    def delete(self, kind: str, name: str) -> None:
+        self.whole.api.access.delete(RESOURCES[kind], "default", name, propagation="Background")
+
+    def patch(self, kind: str, name: str, body: Object) -> None:
+        self.whole.api.access.patch(RESOURCES[kind], "default", name, body)
+
+    def get(self, kind: str, name: str) -> Object:
+        return self.whole.api.access.get(RESOURCES[kind], "default", name)
 
     def pods(self, namespace: str = "default") -> list[Object]:
         return self.whole.api.access.list("pods", namespace)
@@ -59,6 +80,7 @@ class Live:
         }
 
 
+CLUSTERWIDE = {"PriorityClass"}
 RESOURCES = {
     "Pod": "pods",
     "Job": "batch/jobs",
@@ -73,24 +95,41 @@ def resource_of(obj: Object) -> str:
 
 
 @asynccontextmanager
-async def live(folder: Path, nodes: Iterable[NodeTemplate]) -> AsyncIterator[Live]:
+async def live(folder: Path, nodes: Iterable[NodeTemplate], schedulers: int = 1) -> AsyncIterator[Live]:
     whole = await start(Settings(), nodes)
     kubeconfig = folder / "kubeconfig"
     kubeconfig.write_text(whole.api.kubeconfig())
-    scheduler = asyncio.create_task(serve(config.load(kubeconfig), SchedulerSettings(BOTH, LEVELS)))
+    cluster = Live(whole, kubeconfig)
     try:
-        yield Live(whole, kubeconfig)
+        for _ in range(schedulers):
+            cluster.schedule()
+        yield cluster
     finally:
-        scheduler.cancel()
-        with suppress(asyncio.CancelledError):
-            await scheduler
+        for scheduler in list(cluster.schedulers):
+            await cluster.stop(scheduler)
         await whole.stop()
+
+
+def on(nodes: int, gpus: int, folder: Path, test: Callable[[Live], Awaitable[None]], *, schedulers: int = 1) -> None:
+    """Run a test on a cluster of its own."""
+
+    async def run() -> None:
+        template = NodeTemplate(count=nodes, capacity={"cpu": "64", "memory": "256Gi", "nvidia.com/gpu": str(gpus)})
+        async with live(folder, [template], schedulers) as cluster:
+            await test(cluster)
+
+    asyncio.run(run())
 
 
 def pod_spec(gpus: int = 1, cpu: str = "1", **more: Any) -> Object:
     amounts = {"cpu": cpu, "memory": "1Gi"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
     container = {"name": "main", "image": "none", "resources": {"requests": amounts, "limits": amounts}}
     return {"restartPolicy": "Never", "containers": [container], **more}
+
+
+def pod(name: str, gpus: int = 1, labels: Object | None = None, **spec: Any) -> Object:
+    metadata = {"name": name, "labels": labels or {}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": pod_spec(gpus, **spec)}
 
 
 def job(name: str, pods: int, gpus: int = 1, labels: Object | None = None, **spec: Any) -> Object:

@@ -1,22 +1,10 @@
 """The scheduler against the local cluster: what a user sees of gangs that start whole or wait with a reason."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from muster.local.nodes.template import NodeTemplate
-from tests.control.live import Live, indexed, job, live, pod_group, pod_spec
+from tests.control.live import Live, indexed, job, on, pod_group, pod_spec
 
 LABEL = "pod-group.scheduling.sigs.k8s.io"
-
-
-def on(nodes: int, gpus: int, folder: Path, test: Callable[[Live], Awaitable[None]]) -> None:
-    async def run() -> None:
-        template = NodeTemplate(count=nodes, capacity={"cpu": "64", "memory": "256Gi", "nvidia.com/gpu": str(gpus)})
-        async with live(folder, [template]) as cluster:
-            await test(cluster)
-
-    asyncio.run(run())
 
 
 def test_a_pod_group_and_its_job_run_together(tmp_path: Path) -> None:

@@ -104,6 +104,7 @@ def test_training_goes_on_without_the_authority(tmp_path: Path) -> None:
         all_once(running, 12000)
 
 
+@pytest.mark.chaos
 @pytest.mark.parametrize(
     ("layout", "points"), [("plain", ("backward", "optimizer")), ("fsdp", ("optimizer", "sealed", "replicate"))]
 )

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Coroutine
 from pathlib import Path
 
-from muster.control.serve import Settings, serve
+from muster.control.serve import POLICY, Settings, serve
 from muster.errors import UserError
 from muster.kube import config
 from muster.kube.errors import ConfigError
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="schedule pods with this schedulerName; may be given several times (default: muster)",
     )
-    parser.add_argument("--policy", default="easy:priority+fifo", metavar="P", help="as in `muster sim`")
+    parser.add_argument("--policy", default=POLICY, metavar="P", help="as in `muster sim`")
     parser.add_argument(
         "--level",
         action="append",
@@ -48,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
         access = config.load(args.kubeconfig, args.context)
     except (ValueError, ConfigError) as error:
         raise UserError(str(error)) from None
+    if not policy.whole:
+        raise UserError(f"--policy {args.policy}: shows in the simulator what happens without gangs; not for a cluster")
     settings = Settings(tuple(args.scheduler_name or ("muster",)), tuple(args.level or LEVELS), policy)
     asyncio.run(_until_stopped(serve(access, settings)))
     return 0

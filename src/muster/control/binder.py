@@ -6,7 +6,7 @@ turns out to be free after all, is the assumption dropped, and the gang is plann
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from muster.control.seating import Seat
@@ -31,9 +31,6 @@ class Binder:
     valid_until: Callable[[], float]
     settled: Settled = field(default=lambda _seat, _node: None)
     flying: set[asyncio.Task[None]] = field(default_factory=set)
-    done: int = 0
-    refused: int = 0
-    unknown: int = 0
 
     def bind(self, seats: Iterable[Seat]) -> None:
         """Send them all; returns at once."""
@@ -45,14 +42,11 @@ class Binder:
     async def _bind(self, seat: Seat) -> None:
         result = await self.client.bind(seat.namespace, seat.pod, seat.uid, seat.node, valid_until=self.valid_until())
         if result.outcome is Outcome.DONE:
-            self.done += 1
             self.settled(seat, seat.node)
             return
         if result.outcome is Outcome.UNKNOWN:
-            self.unknown += 1
             node = await self._read(seat)
         else:
-            self.refused += 1
             node = await self._read(seat) if _taken(result.error) else ""
         log.info("pod %s/%s was not bound to %s: %s", seat.namespace, seat.pod, seat.node, result.error)
         await asyncio.sleep(PAUSE)  # whatever was in the way, asking again at once would only add to it
@@ -60,7 +54,12 @@ class Binder:
 
     async def _read(self, seat: Seat) -> str:
         """Where the pod really is. Asked until there is an answer: nothing is planned on a guess."""
-        return await until_answered(lambda: self._node_of(seat))
+        while True:
+            try:
+                return await self._node_of(seat)
+            except KubeError as error:
+                log.info("pod %s/%s is asked for again: %s", seat.namespace, seat.pod, error)
+                await asyncio.sleep(PAUSE)
 
     async def _node_of(self, seat: Seat) -> str:
         try:
@@ -76,15 +75,14 @@ class Binder:
         while self.flying:
             await asyncio.wait(self.flying)
 
+    async def close(self) -> None:
+        """For the last time: what was sent is answered or too late, and nobody needs to know which any more."""
+        if self.flying:
+            _, left = await asyncio.wait(self.flying, timeout=self.client.timeout)
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+
 
 def _taken(error: KubeError | None) -> bool:
     return isinstance(error, ApiError) and error.is_conflict
-
-
-async def until_answered(ask: Callable[[], Awaitable[str]]) -> str:
-    while True:
-        try:
-            return await ask()
-        except KubeError as error:
-            log.info("asking again: %s", error)
-            await asyncio.sleep(PAUSE)

@@ -53,13 +53,14 @@ class Facts:
         self.state.submit(gang)
 
     def _runs(self, key: Key, running: Running, now: float) -> None:
+        running = self._known_nodes(running)
         uid = self.running.get(key)
         if uid is not None and self._confirms(self.state.running[uid], running):
             return
         self._forget(key, now)
         self.running[key] = running.gang.uid
         self.keys[running.gang.uid] = key
-        self.state.adopt(self._known_nodes(running))
+        self.state.adopt(running)
 
     def _confirms(self, holding: Holding, running: Running) -> bool:
         """Whether it says nothing that the brain does not believe already."""
@@ -70,10 +71,7 @@ class Facts:
             return False
         held = believed - told
         ready = all(self.state.ledger.nodes[self.state.ledger.index[node]].ready for _, node in held)
-        return ready and not (held and running.partial_since is not None and not self._may_come(holding))
-
-    def _may_come(self, holding: Holding) -> bool:
-        return not holding.stopping
+        return ready and not (held and holding.stopping)
 
     def believed(self, holding: Holding) -> Where:
         names = self.state.ledger.names

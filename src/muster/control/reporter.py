@@ -6,9 +6,9 @@ where it differs from what is there.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from muster.control.sender import MANAGER, send
 from muster.dialects.cluster import Key
@@ -29,21 +29,20 @@ TOLD = 32
 UNSCHEDULABLE = "Unschedulable"
 
 
-class View:
+class View(Protocol):
     """What the reporter asks of the scheduler."""
 
     def reading(self, key: Key) -> Reading | None:
-        raise NotImplementedError
+        """A gang as it was when it was last planned."""
 
-    def reason(self, key: Key) -> tuple[str, float | None]:
-        """Why a waiting gang waits, and when it is promised to start."""
-        raise NotImplementedError
+    def reason(self, key: Key) -> str:
+        """Why a waiting gang waits."""
 
     def report(self, reading: Reading, words: Words) -> tuple[Verb, ...]:
-        raise NotImplementedError
+        """What is out of date on its group object."""
 
     def pod(self, uid: str) -> Pod | None:
-        raise NotImplementedError
+        """A pod as the API tells it."""
 
 
 @dataclass(slots=True)
@@ -51,7 +50,7 @@ class Reporter:
     client: Client
     events: Events
     clock: Callable[[], float]
-    view: View = field(default_factory=View)
+    view: View = field(init=False)
     due: dict[Key, None] = field(default_factory=dict)
     posts: list[Verb] = field(default_factory=list)
     turn: asyncio.Event = field(default_factory=asyncio.Event)
@@ -105,7 +104,7 @@ class Reporter:
             return Words(reading.hold.reason, reading.hold.message)
         if reading.stage != "waiting":
             return Words()
-        reason, _ = self.view.reason(reading.key)
+        reason = self.view.reason(reading.key)
         return Words(UNSCHEDULABLE, reason) if reason else Words()
 
     async def _mark(self, reading: Reading, member: Member, words: Words, gate: asyncio.Semaphore) -> None:
@@ -140,14 +139,12 @@ class Reporter:
     async def _send(self, verb: Verb) -> None:
         await self._try(send(self.client, verb), verb.name)
 
-    async def _try(self, call: Any, name: str) -> None:
+    async def _try(self, call: Awaitable[object], name: str) -> None:
         try:
             await call
-        except ApiError as error:
-            if not error.is_missing:
-                log.info("%s: %s", name, error)
         except KubeError as error:
-            log.info("%s: %s", name, error)
+            if not (isinstance(error, ApiError) and error.is_missing):
+                log.info("%s: %s", name, error)
 
 
 def _says(pod: Pod, message: str) -> bool:

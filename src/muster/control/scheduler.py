@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from muster.control.binder import Binder
-from muster.control.facts import Facts, seats_of
+from muster.control.facts import Facts, Where, seats_of
 from muster.control.nodes import read_node
 from muster.control.reporter import Reporter
 from muster.control.seating import Seat, assign
@@ -113,7 +114,7 @@ class Scheduler:
         self.facts = Facts(self.state)
         self.readings.clear()
         self.stale_nodes = set(self.nodes)
-        self.world.changed = {*self.world.members, *self.world.owners}
+        self.world.changed = {*self.world.members, *self.world.owners, *self.world.groups}
         self.world.moved = set(self.world.occupants)
 
     def step(self) -> None:
@@ -171,7 +172,7 @@ class Scheduler:
         uid = self.facts.running.get(key)
         if uid is None or reading.running is None or not any(each.state == "waiting" for each in reading.members):
             return
-        spare = self.facts.believed(self.state.running[uid]) - seats_of(reading.running.seats)
+        spare = self.facts.believed(self.state.running[uid]) - seats_of(reading.running.seats) - _ending(reading)
         seats = tuple(Seats(role, (node,), (count,)) for (role, node), count in sorted(spare.items()))
         self._bind(assign(reading, seats))
 
@@ -208,6 +209,11 @@ class Scheduler:
     def _send(self, verbs: tuple[Verb, ...]) -> None:
         for verb in verbs:
             self.reporter.post(verb)
+
+
+def _ending(reading: Reading) -> Where:
+    """Seats whose last member has not left its node yet: the node would refuse the next."""
+    return Counter((each.role, each.node) for each in reading.members if each.state == "ending" and each.node)
 
 
 def _same_to_us(old: Node, new: Node) -> bool:

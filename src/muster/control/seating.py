@@ -21,11 +21,12 @@ class Seat:
 
 def assign(reading: Reading, seats: Sequence[Seats]) -> list[Seat]:
     """Members in rank order take seats in node order. Seats without a member yet stay held for it."""
-    found: list[Seat] = []
-    for part in seats:
-        for member, node in zip(reading.waiting(part.role), _one_by_one(part), strict=False):
-            found.append(_seat(reading, member, node))
-    return found
+    waiting = {part.role: iter(reading.waiting(part.role)) for part in seats}
+    return [
+        _seat(reading, member, node)
+        for part in seats
+        for node, member in zip(_one_by_one(part), waiting[part.role], strict=False)
+    ]
 
 
 def _one_by_one(seats: Seats) -> Iterator[str]:

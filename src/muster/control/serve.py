@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-import os
 import socket
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from secrets import token_hex
 
 from muster.control.binder import Binder
-from muster.control.reporter import Reporter, View
+from muster.control.reporter import Reporter
 from muster.control.scheduler import Scheduler
 from muster.control.world import World
 from muster.dialects import acts
@@ -31,10 +31,11 @@ from muster.model.topology import Topology
 from muster.objects.nodes import Node
 from muster.objects.pods import Pod
 from muster.plan.explain import Waiting, explain
-from muster.plan.policy import Policy
+from muster.plan.policy import Policy, parse
 
 log = logging.getLogger("muster.control")
 
+POLICY = "easy:priority+fifo"
 LEASE = 5.0
 BINDS_AT_ONCE = 64
 BIND_TIMEOUT = 2.0
@@ -45,7 +46,7 @@ BIND_TIMEOUT = 2.0
 class Settings:
     schedulers: tuple[str, ...] = ("muster",)
     levels: tuple[str, ...] = ()
-    policy: Policy = Policy("easy")
+    policy: Policy = parse(POLICY)
     lease_namespace: str = "kube-system"
     lease_name: str = "muster"
 
@@ -62,7 +63,7 @@ async def serve(access: Access, settings: Settings) -> None:
 
 
 async def _serve(group: asyncio.TaskGroup, client: Client, apart: Client, settings: Settings) -> None:
-    me = f"{socket.gethostname()}-{os.getpid()}"
+    me = f"{socket.gethostname()}-{token_hex(4)}"  # two replicas may share host name and process number
     lease = Lease(apart, settings.lease_namespace, settings.lease_name, Election(me, LEASE))
     events = Events(client, "muster.sh/scheduler", me)
     world = World(frozenset(settings.schedulers))
@@ -91,16 +92,18 @@ async def _lead(scheduler: Scheduler, lease: Lease) -> None:
     """The loop and the reports, until the lease is lost."""
     tasks = [asyncio.create_task(scheduler.run()), asyncio.create_task(scheduler.reporter.run())]
     lost = asyncio.create_task(lease.lost())
+    stopped = True
     try:
         done, _ = await asyncio.wait([*tasks, lost], return_when=asyncio.FIRST_COMPLETED)
         for task in done - {lost}:
             task.result()
+        stopped = False
     finally:
         for task in [*tasks, lost]:
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        await scheduler.binder.idle()
+        await (scheduler.binder.close() if stopped else scheduler.binder.idle())
 
 
 async def _feed(group: asyncio.TaskGroup, client: Client, world: World, scheduler: Scheduler) -> None:
@@ -153,7 +156,7 @@ def _watch_kind(client: Client, world: World, scheduler: Scheduler, served: Serv
     return Feed(client, path, served.type, cache)  # type: ignore[arg-type]
 
 
-class Windows(View):
+class Windows:
     """What the reporter may see of the scheduler."""
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -163,14 +166,14 @@ class Windows(View):
     def reading(self, key: Key) -> Reading | None:
         return self.scheduler.readings.get(key)
 
-    def reason(self, key: Key) -> tuple[str, float | None]:
+    def reason(self, key: Key) -> str:
         scheduler = self.scheduler
         if self.explained[0] != scheduler.cycles:
             found = {waiting.uid: waiting for waiting in explain(scheduler.state, scheduler.clock())}
             self.explained = (scheduler.cycles, found)
         gang = scheduler.facts.waiting.get(key)
         waiting = self.explained[1].get(gang.uid) if gang is not None else None
-        return ("", None) if waiting is None else (waiting.reason, waiting.expected)
+        return waiting.reason if waiting is not None else ""
 
     def report(self, reading: Reading, words: Words) -> tuple[Verb, ...]:
         return acts.report(reading, self.scheduler.world.view(), words, self.scheduler.clock())

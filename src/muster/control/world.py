@@ -10,15 +10,17 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from muster.dialects.cluster import Cluster, Key, Ref, meta_of
+from muster.control.lines import Lines, line_of
+from muster.dialects.cluster import Cluster, Key, Ref, lineage, meta_of
 from muster.dialects.cluster import Name as OwnerName
-from muster.dialects.membership import POD, grouping, key_of, keys_of
+from muster.dialects.membership import grouping, key_of, keys_of
 from muster.dialects.read import read
 from muster.dialects.reading import Reading
 from muster.dialects.table import OWNER_BY_KIND, SPELLED_BY
 from muster.dialects.wake import touched
 from muster.model.gang import Gang, Role, Running, Seats
 from muster.objects.decode import Decoded
+from muster.objects.owners import ObjectMeta
 from muster.objects.pods import Pod
 from muster.objects.requests import pod_footprint
 
@@ -36,6 +38,9 @@ class World:
     owners: dict[Key, set[Ref]] = field(default_factory=lambda: defaultdict(set))
     groups: set[Key] = field(default_factory=set)  # gangs that an object stands for
     grouped: dict[OwnerName, set[Key]] = field(default_factory=lambda: defaultdict(set))
+    made_for: dict[Key, OwnerName] = field(default_factory=dict)  # `grouped`, the other way round
+    pod_lines: Lines[str] = field(default_factory=Lines)  # pods of ours, by UID
+    group_lines: Lines[Ref] = field(default_factory=Lines)
     pods: dict[str, Pod] = field(default_factory=dict)  # by UID, as the API tells them
     keys: dict[str, Key] = field(default_factory=dict)  # of pods, by UID
     made: dict[Ref, tuple[Key, ...]] = field(default_factory=dict)  # the gangs an owner makes
@@ -74,6 +79,7 @@ class World:
     def _drop(self, uid: str) -> None:
         self.pods.pop(uid, None)
         self.assumed.pop(uid, None)
+        self.pod_lines.drop(uid)
         self._leave(uid)
         self._occupy(uid, None)
 
@@ -91,6 +97,7 @@ class World:
         if self.keys.get(uid) != key:
             self._leave(uid)
         if key is not None:
+            self.pod_lines.put(uid, line_of(pod.metadata, self.view()))
             self.keys[uid] = key
             self.members[key][uid] = self._as_assumed(pod)
             self.changed.add(key)
@@ -134,7 +141,7 @@ class World:
             self.objects[kind][name] = new
         ref = Ref(kind[0], kind[1], meta.namespace, meta.name, meta.uid)
         if kind in OWNER_BY_KIND:
-            self._owner(ref, gone=new is None)
+            self._owner(ref, meta, gone=new is None)
         elif kind in SPELLED_BY:
             self._group(ref, gone=new is None)
         elif kind in FOR_ALL:
@@ -146,15 +153,44 @@ class World:
         key = Key(SPELLED_BY[ref.group, ref.kind], ref.namespace, ref.name)
         if gone:
             self.groups.discard(key)
-            for keys in self.grouped.values():
-                keys.discard(key)
+            self.group_lines.drop(ref)
+            self._made_for(key, None)
             return
         self.groups.add(key)
+        self.group_lines.put(ref, line_of(self._meta(ref), self.view()))
         found = grouping(ref, self.view())
-        if found is not None:
-            self.grouped[found[0]].add(found[1])
+        self._made_for(key, found[0] if found is not None else None)
 
-    def _owner(self, ref: Ref, *, gone: bool) -> None:
+    def _made_for(self, key: Key, owner: OwnerName | None) -> None:
+        was = self.made_for.pop(key, None)
+        if owner is not None:
+            self.made_for[key] = owner
+        if was == owner:
+            return
+        if was is not None:
+            self.grouped[was].discard(key)
+        if owner is not None:
+            self.grouped[owner].add(key)
+        for name in (was, owner):
+            item = self.objects[name[0], name[1]].get((name[2], name[3])) if name is not None else None
+            if name is not None and item is not None:
+                self._makes(Ref(*name, meta_of(item).uid), gone=False)
+
+    def _meta(self, ref: Ref) -> ObjectMeta:
+        return meta_of(self.objects[ref.group, ref.kind][ref.namespace, ref.name])
+
+    def _owner(self, ref: Ref, meta: ObjectMeta, *, gone: bool) -> None:
+        """What an owner says decides whether its pods are a gang, what is made above it, and for whom groups are."""
+        self._makes(ref, gone=gone)
+        for above, item in lineage(meta, self.view()):
+            if item is not None:
+                self._makes(Ref(*above.full_name, meta_of(item).uid), gone=False)
+        for group in self.group_lines.below(ref.full_name):
+            self._group(group, gone=False)
+        for uid in self.pod_lines.below(ref.full_name):
+            self._place(self.pods[uid])
+
+    def _makes(self, ref: Ref, *, gone: bool) -> None:
         keys = () if gone else keys_of(ref, self.view())
         for key in {*self.made.pop(ref, ()), *keys}:
             if key in keys:
@@ -164,13 +200,6 @@ class World:
             self.changed.add(key)
         if keys:
             self.made[ref] = keys
-        self._rejoin(ref.namespace)
-
-    def _rejoin(self, namespace: str) -> None:
-        """What an owner says decides whether its pods are a gang."""
-        for uid, key in list(self.keys.items()):
-            if key.namespace == namespace and (key.dialect == POD or key.dialect in _OWNED):
-                self._place(self.pods[uid])
 
     def take_changed(self) -> set[Key]:
         changed, self.changed = self.changed, set()
@@ -182,7 +211,6 @@ class World:
 
 
 FOR_ALL = {("scheduling.k8s.io", "PriorityClass"), ("storage.k8s.io", "StorageClass")}
-_OWNED = frozenset(kind.name for kind in OWNER_BY_KIND.values())
 
 
 class _Members(Mapping[Key, Collection[Pod]]):

@@ -259,7 +259,9 @@ def _not_growing(role: Role, part: Part) -> Role:
 def _running(draft: Draft, gang: Gang, stage: Stage) -> Running:
     started = min(_start(pod) for pod in _holding_pods(draft.parts))
     fresh = [_time(pod.metadata.creation_timestamp) for pod in _waiting_pods(draft)]
-    since = max([started, *(time for time in fresh if time > started)][:2]) if stage == "partial" else None
+    since = None
+    if stage == "partial" and fresh:  # while nobody waits yet, nothing tells since when somebody is missing
+        since = max([started, *(time for time in fresh if time > started)][:2])
     return Running(
         gang=gang,
         started=started,

@@ -107,7 +107,9 @@ def status_patch(
 ) -> tuple[Verb, ...]:
     """One patch of what differs, or none."""
     body = {name: value for name, value in wanted.items() if value != _current(group, name)}
-    conditions = with_condition(group.status.conditions, scheduled_condition(reading, words, group), now)
+    # Without a status subresource every write of ours is a new generation: to name it would be to write for ever.
+    generation = group.metadata.generation if subresource else 0
+    conditions = with_condition(group.status.conditions, scheduled_condition(reading, words, generation), now)
     if conditions is not None:
         body["conditions"] = written(conditions)
     if not body:
@@ -117,9 +119,9 @@ def status_patch(
     return (patch(resource, ref, {"status": body}, subresource),)
 
 
-def scheduled_condition(reading: Reading, words: Words, group: PodGroup) -> Condition:
+def scheduled_condition(reading: Reading, words: Words, generation: int) -> Condition:
     """Whether the quorum holds nodes or is done, and why not."""
-    counts, generation = reading.counts, group.metadata.generation
+    counts = reading.counts
     if reading.stage in {"running", "done"} and reading.refused is None:
         message = f"{counts.scheduled + counts.succeeded} of {counts.minimum} needed members hold nodes or are done"
         return Condition(

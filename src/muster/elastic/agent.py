@@ -195,7 +195,7 @@ class Agent:
 
     def _on_checked(self, what: tuple[dict[str, Any], tuple[int, ...]]) -> None:
         message, sums = what
-        self.lending.checking -= 1
+        self.lending.checking.discard(message["slot"])
         shard = decode(Shard, message["shard"])
         self.arena.seal(message["slot"], shard, message["data"], message["manifest"], sums)
         self.own = {s for s in self.own if s in self.arena.holdings} | ({shard} if not shard.live else set())

@@ -19,7 +19,7 @@ class Lending:
     checked: Callable[[dict[str, Any], tuple[int, ...]], None]
     waiting: list[tuple[Child, dict[str, Any]]] = field(default_factory=list)
     sums: dict[int, Sums] = field(default_factory=dict)
-    checking: int = 0  # filled snapshots whose checksums are being computed
+    checking: set[int] = field(default_factory=set)  # filled buffers whose checksums are being computed: ours already
 
     def want(self, child: Child, message: dict[str, Any]) -> None:
         """It asks for a buffer: one of its own as soon as one is free, a passing one at once."""
@@ -64,7 +64,7 @@ class Lending:
 
     def filled(self, _: Child, message: dict[str, Any]) -> None:
         """A snapshot is complete in shared memory: add its checksums, then it counts."""
-        self.checking += 1
+        self.checking.add(message["slot"])
         sums = self.sums.pop(message["slot"], None) or Sums(self.arena.writing(message["slot"]))
         self.aside(self._check, message, sums)
 
@@ -82,7 +82,7 @@ class Lending:
     def take_back(self, child: Child) -> None:
         """Half-filled buffers of a dead worker are void; sealed ones are what it leaves behind."""
         self.waiting = [(c, m) for c, m in self.waiting if c is not child]
-        for slot in child.slots:
+        for slot in child.slots - self.checking:
             if partial := self.sums.pop(slot, None):
                 partial.finish(0)
             self.arena.abandon(slot)

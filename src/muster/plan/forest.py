@@ -74,17 +74,20 @@ def in_order(nodes: Iterable[Node], topology: Topology) -> list[Node]:
     return sorted(nodes, key=lambda node: (path(node, topology.levels), natural(node.name)))
 
 
-def natural(name: str) -> tuple[tuple[int, str], ...]:
-    """Digits compare as numbers, so that node-10 follows node-9 and neighbours by name are neighbours in rank."""
-    parts: list[tuple[int, str]] = []
+def natural(name: str) -> tuple[tuple[str, int], ...]:
+    """Digits compare as numbers, so that node-10 follows node-9 and neighbours by name are neighbours in rank.
+
+    The name itself comes last: a1 and a01 are two nodes, and their order must not depend on who was seen first.
+    """
+    parts: list[tuple[str, int]] = []
     digits = word = ""
     for char in name:
         if char.isdecimal():
             digits += char
         else:
             if digits:
-                parts.append((int(digits), word))
+                parts.append((word, int(digits)))
                 digits = word = ""
             word += char
-    parts.append((int(digits) if digits else -1, word))
-    return tuple(parts)
+    parts.append((word, int(digits) if digits else -1))
+    return (*parts, (name, 0))

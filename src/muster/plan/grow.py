@@ -23,8 +23,13 @@ def _give(state: State, holding: Holding, now: float, plan: Plan) -> None:
         room = role.most - holding.held(index) - done[index]
         step = role.parallelism.tp * role.parallelism.pp if role.parallelism else 1
         room -= room % step
-        while room >= step and not _grown(state, holding, index, room, now, plan):
-            room = room // 2 - room // 2 % step
+        members = room
+        while members >= step:
+            if _grown(state, holding, index, members, now, plan):
+                room -= members
+                members = min(members, room)
+            else:
+                members = members // 2 - members // 2 % step
 
 
 def _grown(state: State, holding: Holding, role: int, members: int, now: float, plan: Plan) -> bool:

@@ -97,5 +97,7 @@ class Ledger:
         self.audit()
 
     def audit(self) -> None:
-        """See whether more is held somewhere than there is."""
+        """See whether more is held somewhere than there is; whoever followed that by counting looks again."""
         self.overdrawn = bool(self.free.min(initial=0) < 0)
+        if self.overdrawn:
+            self.note(np.flatnonzero((self.free < 0).any(axis=0)))

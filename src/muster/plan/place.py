@@ -77,7 +77,8 @@ def place_in_one_domain(
     without: Bools | None,
 ) -> tuple[list[Part], int] | None:
     """All wants inside one domain of a level: the tightest that holds them. Returns the parts and the domain."""
-    for domain in islice(_domains(room, forest, wants, depth, open_domains, without), DOMAINS_TRIED):
+    domains = _domains(room, forest, wants, depth, company, open_domains, without)
+    for domain in domains if len(wants) == 1 else islice(domains, DOMAINS_TRIED):
         parts = place(room, forest, wants, company, Scope(depth, domain, without))
         if parts is not None:
             return parts, domain
@@ -89,6 +90,7 @@ def _domains(
     forest: Forest,
     wants: Sequence[Want],
     depth: int,
+    company: Company,
     open_domains: Bools | None,
     without: Bools | None,
 ) -> Iterator[int]:
@@ -97,8 +99,9 @@ def _domains(
     fits = np.ones(len(starts), dtype=bool) if open_domains is None else open_domains.copy()
     spare: Ints | None = None
     for want in wants:
-        slots = room.slots(want.shape)
-        sums = np.add.reduceat(slots if without is None else np.where(without, 0, slots), starts)
+        # Of several roles, one may open nodes to the next: what company rules out is known only once it is seated.
+        limits = company.limits(want) if len(wants) == 1 else UNLIMITED
+        sums = np.add.reduceat(_in_blocks(_usable(room, want, limits, without), want), starts)
         fits &= sums >= want.need
         spare = sums - want.need if spare is None else np.minimum(spare, sums - want.need)
     if spare is not None:
@@ -128,15 +131,11 @@ def _in_turn(room: Room, forest: Forest, wants: Sequence[Want], company: Company
 
 
 def _one(room: Room, forest: Forest, want: Want, company: Company, scope: Scope) -> Part | None:
-    slots = room.slots(want.shape)
     limits = company.limits(want)
-    if scope.without is not None:
-        slots = np.where(scope.without, 0, slots)
-    if limits is not UNLIMITED:
-        slots = _narrowed(slots, limits)
-        if not limits.simple:
-            found = allocate(_within(slots, forest, scope), want.need, limits)
-            return None if found is None else Part(want.role, want.shape, *found, want.need)
+    slots = _usable(room, want, limits, scope.without)
+    if not limits.simple:
+        found = allocate(_within(slots, forest, scope), want.need, limits)
+        return None if found is None else Part(want.role, want.shape, *found, want.need)
     preference = company.preference(want)
     if preference is not None:
         slots = _preferred(slots, want.need, preference, forest, scope)
@@ -144,12 +143,21 @@ def _one(room: Room, forest: Forest, want: Want, company: Company, scope: Scope)
     return None if found is None else Part(want.role, want.shape, *found, want.need)
 
 
-def _narrowed(slots: Ints, limits: Limits) -> Ints:
+def _usable(room: Room, want: Want, limits: Limits, without: Bools | None) -> Ints:
+    slots = room.slots(want.shape)
+    if without is not None:
+        slots = np.where(without, 0, slots)
     if limits.per_node is not None:
         slots = np.minimum(slots, limits.per_node)
     if limits.allowed is not None:
         slots = slots * limits.allowed
     return slots
+
+
+def _in_blocks(slots: Ints, want: Want) -> Ints:
+    """What is left of the slots where tensor-parallel peers must share a node."""
+    layout = want.spec.parallelism
+    return slots if layout is None or layout.tp == 1 else slots - slots % layout.tp
 
 
 def _within(slots: Ints, forest: Forest, scope: Scope) -> Ints:

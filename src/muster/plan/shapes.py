@@ -94,9 +94,10 @@ class Shape:
     def took(self, nodes: Ints, counts: Ints, members: int) -> None:
         """The ledger's last change was members of this very shape (negative: given back): follow it by counting.
 
-        Exact where every node may be used and none is overdrawn; otherwise the next refresh does the arithmetic.
+        Exact where a member takes just one slot of any node; otherwise the next refresh does the arithmetic.
         """
-        if self.cursor == self.ledger.now - 1 and self.allowed is None and not self.ledger.overdrawn:
+        inexact = not self.request or self.impossible or self.ledger.overdrawn
+        if self.cursor == self.ledger.now - 1 and self.allowed is None and not inexact:
             if nodes.size == 1:
                 self.slots[nodes.item()] -= members
             else:

@@ -254,7 +254,7 @@ class State:
             again = self.asker.entry(tuple(ask.gang for ask in entry.asks), entry.number)
             again.promised, again.written, again.since = entry.promised, entry.written, entry.since
             self.enqueue(again)
-        self.fresh = []
+        self.fresh = [self.queue.entries[entry.uid] for entry in self.fresh]
         self._cluster_changed()
 
     def _reseat(self, holding: Holding, names: Sequence[str]) -> None:
