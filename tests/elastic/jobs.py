@@ -18,7 +18,7 @@ from typing import Any
 from muster.elastic.client import Unreachable, ask
 
 SCRIPT = Path(__file__).with_name("script.py")
-LONG = 120.0
+LONG = 300.0
 POLL = 0.05
 
 
