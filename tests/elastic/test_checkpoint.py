@@ -12,7 +12,7 @@ from muster.elastic.checkpoint import Damaged, load, newest, verify
 from tests.elastic.jobs import Job, job
 from tests.elastic.script import Net
 
-pytestmark = pytest.mark.xdist_group("elastic-jobs")
+pytestmark = [pytest.mark.xdist_group("elastic-jobs"), pytest.mark.chaos]  # trains with real processes
 
 
 @pytest.fixture(scope="module")
