@@ -3,7 +3,10 @@
 import pytest
 from hypothesis import settings
 
-settings.register_profile("shared", deadline=None)  # other work may share the machine: no test is about its speed
+# No test is about speed: other work may share the machine. The same examples every time, so that a red run is
+# about the change it checks; `--hypothesis-profile explore` looks further.
+settings.register_profile("shared", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None)
 settings.load_profile("shared")
 
 FIRED = "fired"
