@@ -81,3 +81,8 @@ def test_bad_options_get_one_line(
 ) -> None:
     code, told = say(capsys, "up", "--kubeconfig", str(tmp_path / "kc"), "--port", "0", *words)
     assert code == 2 and complaint in told and told.count("\n") == 1
+
+
+def test_a_folder_as_kubeconfig_is_refused_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["up", "--kubeconfig", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"muster up: --kubeconfig {tmp_path}: is a folder; name the file to write\n"

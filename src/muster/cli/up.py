@@ -58,6 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     templates = _templates(args)
+    if args.kubeconfig.is_dir():
+        raise UserError(f"--kubeconfig {args.kubeconfig}: is a folder; name the file to write")
     if running := presence.find(args.kubeconfig):
         raise UserError(f"a cluster already runs behind {args.kubeconfig} at {running.url}; stop it with 'muster down'")
     try:
